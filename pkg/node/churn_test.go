@@ -20,14 +20,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// churnFlag says how long TestChurn stages and unstages in its long form.
+// churnFlag is the flag for how long TestChurn stages and unstages in its long form.
 const churnFlag = "churn"
 
 func defineChurn() {
 	flag.Duration(churnFlag, 0, "how long TestChurn stages and unstages; 0 for a number of rounds, 10m is the long form")
 }
 
-// churning reports whether a volume is staged once more: the short form does the same on each machine.
+// churning reports whether to stage a volume once more. The short form does the same on each machine.
 func churning() func(round int) bool {
 	length, _ := time.ParseDuration(flag.Lookup(churnFlag).Value.String()) // what the flag itself took
 	if length == 0 {
@@ -37,8 +37,8 @@ func churning() func(round int) bool {
 	return func(int) bool { return time.Now().Before(end) }
 }
 
-// prying makes the test's binary a process that opens each loop device over a file below a directory, the argument that
-// follows, for an instant, over and over. Those of other tests are theirs.
+// prying makes the test's binary a process that repeatedly opens, for an instant, each loop device over a file below a
+// directory, the argument that follows. It leaves the loop devices of other tests alone.
 const prying = "-prying"
 
 // pry opens the loop devices, as udev does with each new device, until its parent ends.
@@ -58,13 +58,13 @@ func pry(dir string) {
 	}
 }
 
-// Raw and mounted volumes come and go as fast as they can while somebody opens each loop device, so that the devices
-// are freed late, and their numbers are taken at once by others: nobody takes away or is shown the device of another.
+// Raw and mounted volumes come and go as fast as possible while another process opens each loop device. So the devices
+// are freed late, and their numbers are reused at once. No volume loses its device or shows that of another.
 func TestChurn(t *testing.T) {
 	w := newWorld(t)
 	opener := exec.CommandContext(t.Context(), "/proc/self/exe", prying, w.dir)
 	w.must(opener.Start())
-	defer func() { _, _ = opener.Process.Kill(), opener.Wait() }() // it has nothing to say
+	defer func() { _, _ = opener.Process.Kill(), opener.Wait() }() // its exit says nothing
 	var stages, lost atomic.Int64
 	var group sync.WaitGroup
 	var requests []node.StageRequest
@@ -92,7 +92,7 @@ func TestChurn(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// churn stages and unstages a volume once, and looks at its device for as long as it is staged.
+// churn stages and unstages a volume once, and checks its device while it is staged.
 func (w *world) churn(r node.StageRequest, draw *rand.Rand, stages, lost *atomic.Int64) {
 	if err := w.service.Stage(w.context(), r); err != nil {
 		w.Errorf("staging %s: %v", r.Volume, err)
@@ -110,7 +110,7 @@ func (w *world) churn(r node.StageRequest, draw *rand.Rand, stages, lost *atomic
 	}
 }
 
-// isOwn reports whether what shows where the volume is staged is on its image.
+// isOwn returns an error unless the volume shows its image where it is staged.
 func (w *world) isOwn(r node.StageRequest) error {
 	var image, place unix.Stat_t
 	if err := unix.Stat(w.path("images", r.Volume), &image); err != nil {

@@ -21,11 +21,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// takeDownTime bounds the taking down of what a failed call made: the call's own time may be over.
+// takeDownTime bounds the cleanup after a failed call, whose own time may be over.
 const takeDownTime = 15 * time.Second
 
-// takeDown removes what this call made. What cannot be removed stays recorded, so that the next call
-// or an Unstage finds it.
+// takeDown removes what this call made. What cannot be removed stays recorded, so that the next call or an Unstage
+// finds it.
 func (st *staging) takeDown(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeDownTime)
 	defer cancel()
@@ -43,10 +43,10 @@ func (st *staging) takeDown(ctx context.Context) error {
 	return err
 }
 
-// giveBack has the backend note that the volume is not in use, as before this call, which has made nothing. After a
-// refusal that is final nobody unstages it.
+// giveBack tells the backend that the volume is not in use, as before this call, which has made nothing. After a final
+// refusal nobody unstages the volume.
 func (st *staging) giveBack(ctx context.Context) error {
-	if st.present { // It is mounted, whatever the note said.
+	if st.present { // It is mounted, whatever the backend noted.
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), takeDownTime)
@@ -69,8 +69,8 @@ func (s *Service) forget(ctx context.Context, record ledger.Record) error {
 	return nil
 }
 
-// drop enters that something of a volume was taken down. That it is down is what counts: a record that cannot be
-// written says too much after a restart, until the kernel is asked.
+// drop records that a mount or a device of a volume was taken down. A record that cannot be written is only logged:
+// after a restart it claims too much until the kernel is asked.
 func (s *Service) drop(ctx context.Context, record ledger.Record) {
 	if err := s.ledger.Drop(record); err != nil {
 		s.log.WarnContext(ctx,
@@ -80,20 +80,20 @@ func (s *Service) drop(ctx context.Context, record ledger.Record) {
 	}
 }
 
-// clear unmounts a volume from its staging path and frees its device. What is gone already is no error,
-// so that it takes up what any earlier call left. A loop device that shows at a target stays: a bind mount of its node
-// claims nothing, and the next image that is attached would get its number under the pod.
+// clear unmounts a volume from its staging path and frees its device. Parts that are gone already are no error, so that
+// clear also removes what an earlier call left. A loop device that shows at a target stays: a bind mount of its node
+// does not claim it, and the next image to be attached would get its number under the pod.
 //
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
 func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []string) error {
 	if err := awaitGrowth(ctx, staged); err != nil {
 		return err
 	}
-	protected := protects(ctx, staged) // nobody can tell once it is taken down
+	protected := protects(ctx, staged) // cannot be told after the unmount
 	if err := mount.Unmount(ctx, staged.Path); err != nil {
 		return s.namingHoldersOf(ctx, err, staged.Path)
 	}
-	// Only now: as long as a filesystem is mounted at the path, a file of that name is its user's.
+	// Only now: while a filesystem is mounted at the path, a file of that name belongs to its user.
 	bound, err := s.unbindDevice(ctx, devicePlace(staged.Path))
 	if err != nil {
 		return err
@@ -111,7 +111,8 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []
 	return nil
 }
 
-// awaitGrowth says of a filesystem that is being grown for a call that was given up that this is why it is in use.
+// awaitGrowth waits while the mounted filesystem is being grown, which keeps the mount in use. It fails if a growth
+// that was given up has not ended.
 func awaitGrowth(ctx context.Context, staged ledger.Staging) error {
 	if staged.Type != backends.Mount || staged.Source.DevicePath == "" {
 		return nil
@@ -119,7 +120,7 @@ func awaitGrowth(ctx context.Context, staged ledger.Staging) error {
 	return filesystem.Grown(ctx, staged.Path, staged.Source.DevicePath)
 }
 
-// unbindDevice takes down the file that shows a device, and returns the number of the device.
+// unbindDevice unmounts and removes the file that shows a device, and returns the number of the device.
 func (s *Service) unbindDevice(ctx context.Context, place string) (rdev uint64, err error) {
 	state, err := mount.Inspect(ctx, place)
 	if err != nil || !state.Exists || state.Dir {
@@ -131,8 +132,8 @@ func (s *Service) unbindDevice(ctx context.Context, place string) (rdev uint64, 
 	return state.Rdev, removeEmpty(place)
 }
 
-// removeEmpty removes the directory or file that a mount was on. One that holds data was not made for
-// that, and stays: nothing is ever removed recursively. Nothing there is no error.
+// removeEmpty removes the directory or file that a mount was on. It keeps a directory or file that holds data, and
+// never removes recursively. A missing path is no error.
 //
 // Kinds: InUse for a directory with something in it or a file with data; Invalid for anything else.
 func removeEmpty(path string) error {
@@ -160,8 +161,8 @@ func removeEmpty(path string) error {
 	return target.Remove()
 }
 
-// freeDevice detaches the image of a volume, or sees to it that nobody else has its device mounted. bound
-// is the number of the device that was bound until now, if any.
+// freeDevice detaches the image of a volume, or checks that nobody else has its device mounted. bound is the number of
+// the device that was bound until now, if any.
 func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error {
 	source := staged.Source
 	if bound == 0 && source.DevicePath != "" {
@@ -179,8 +180,7 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
-// detachImage detaches an image. The number of the loop device that it had, 0 when that is not known,
-// spares looking at all of them.
+// detachImage detaches an image. The number of its loop device, 0 if unknown, avoids a search through all of them.
 func (s *Service) detachImage(ctx context.Context, source ledger.Source, number uint64) error {
 	if number == 0 {
 		return device.Detach(ctx, source.Path, s.detachTime(ctx))
@@ -190,58 +190,58 @@ func (s *Service) detachImage(ctx context.Context, source ledger.Source, number 
 	}
 	sequence := source.Sequence
 	if number != unix.Mkdev(source.Major, source.Minor) {
-		sequence = 0 // of another device
+		sequence = 0 // that of another device
 	}
 	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence, s.detachTime(ctx))
 }
 
-// holdsFile reports whether a loop device of that number may hold a file (sysfs(5)).
+// holdsFile reports whether the loop device of that number may hold a file (sysfs(5)).
 func holdsFile(number uint64) bool {
 	name, err := os.ReadFile(fmt.Sprintf("/sys/dev/block/%d:%d/loop/backing_file", unix.Major(number), unix.Minor(number)))
 	gone := errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO)
 	return !gone && (err != nil || len(name) > 0)
 }
 
-// checkUnclaimed refuses while a device is still mounted somewhere, perhaps in another mount namespace, or mapped, as
-// by dm-crypt or LVM on a raw one, or a tool of a process that was killed writes to it. Who mounts or maps a device
-// claims it, and the kernel lets nobody else claim it then (open(2), O_EXCL); a tool holds the device's lock.
+// checkUnclaimed refuses while a device is still in use: it is mounted somewhere, perhaps in another mount namespace;
+// it is mapped, as a raw device is by dm-crypt or LVM; or a tool of a killed process writes to it. A mount or a mapping
+// claims the device, and the kernel then refuses any other claim (open(2), O_EXCL). A tool holds the device's lock.
 func (s *Service) checkUnclaimed(source ledger.Source) error {
 	path := source.DevicePath
-	if path == "" { // a call was cut short before it could record more
+	if path == "" { // an interrupted call did not record more
 		path = source.Path
 	}
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err == nil && source.DevicePath != "" &&
 		stat.Rdev != unix.Mkdev(source.Major, source.Minor) {
-		return nil // gone, and its name is another's
+		return nil // gone, and its name belongs to another device
 	}
 	if isAnother(path, source) {
-		return nil // gone, and its number is another's as well
+		return nil // gone, and its number belongs to another device as well
 	}
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_EXCL|unix.O_CLOEXEC, 0)
 	switch {
 	case err == nil:
-		defer func() { _ = unix.Close(fd) }() // it was a question only
+		defer func() { _ = unix.Close(fd) }() // opened only to check
 		return checkUnlocked(fd, path)
 	case errors.Is(err, unix.EBUSY) && source.DevicePath == "" && s.isOfAnother(path):
-		return nil // gone before anything was recorded of it
+		return nil // gone before it was recorded
 	case errors.Is(err, unix.EBUSY):
 		return backends.Errorf(backends.InUse, "%s is still mounted somewhere else, perhaps in a container, or mapped "+
 			"(as by dm-crypt or LVM), or a tool works on it: stop what uses it", path)
 	case saysNothing(err):
 		return backends.Errorf(backends.Unavailable, "cannot tell whether %s is still mounted somewhere else: %w", path, err)
 	}
-	return nil // The kernel looks for a claim first: there is none, or no device.
+	return nil // The kernel checks for a claim first: there is no claim, or no device.
 }
 
-// saysNothing reports whether a device could not be opened for a reason that is this process's or this node's.
+// saysNothing reports whether opening a device failed because of this process or this node.
 func saysNothing(err error) bool {
 	return slices.ContainsFunc([]error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EINTR, unix.EACCES, unix.EPERM},
 		func(own error) bool { return errors.Is(err, own) })
 }
 
-// isOfAnother tells for certain that the device at a path is of a volume that has recorded it: which one it is the
-// number and the sequence number say. That is asked for a staging that was cut short before it could record either.
+// isOfAnother reports whether the device at a path certainly belongs to a volume that has recorded it, by its number
+// and sequence number. It is for a staging that was interrupted before it could record either.
 func (s *Service) isOfAnother(path string) bool {
 	number, sequence := device.Numbers(path)
 	return sequence != 0 && slices.ContainsFunc(s.ledger.Records(), func(r ledger.Record) bool {
@@ -250,8 +250,8 @@ func (s *Service) isOfAnother(path string) bool {
 	})
 }
 
-// isAnother tells for certain that the device at a path is another one than was recorded, though it has its number.
-// What the kernel cannot tell, or told nobody when the device was recorded, proves nothing.
+// isAnother reports whether the device at a path certainly is not the recorded one, although it has the same number. A
+// sequence number that is unknown, now or when the device was recorded, proves nothing.
 func isAnother(path string, source ledger.Source) bool {
 	if source.Sequence == 0 {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// compare looks at what is there already: from the ledger, and then at the place itself.
+// compare checks what is already there, first in the ledger and then at the place itself.
 func (st *staging) compare(ctx context.Context) error {
 	if err := st.compareRecord(ctx); err != nil {
 		return err
@@ -39,8 +39,8 @@ func (st *staging) compare(ctx context.Context) error {
 	return st.checkDirectory(ctx, state)
 }
 
-// compareRecord refuses a volume that is staged elsewhere or in another way. When the ledger says that
-// and the kernel denies it, what may be left is cleared away.
+// compareRecord refuses a volume that is staged elsewhere or in another way. If the recorded mount is gone or
+// corrupted, it clears what may be left instead.
 func (st *staging) compareRecord(ctx context.Context) error {
 	old := st.record.Staged
 	if old == nil || st.compatible(*old) {
@@ -60,7 +60,7 @@ func (st *staging) compareRecord(ctx context.Context) error {
 	return st.service.clear(ctx, *old, live)
 }
 
-// compatible reports whether a record is of what is asked for.
+// compatible reports whether a recorded staging matches the request.
 func (st *staging) compatible(old ledger.Staging) bool {
 	asked := st.askedFSType()
 	return old.Path == st.want.Path && old.Type == st.want.Type && old.ReadOnly == st.want.ReadOnly &&
@@ -68,7 +68,7 @@ func (st *staging) compatible(old ledger.Staging) bool {
 		(asked == "" || old.Source.FSType == "" || asked == old.Source.FSType)
 }
 
-// otherLabels says with which SELinux labels a volume is staged and asked for, if these differ.
+// otherLabels returns the SELinux labels that a volume is staged with and those asked for, if they differ.
 func otherLabels(staged, asked string) string {
 	if staged == asked {
 		return ""
@@ -76,7 +76,7 @@ func otherLabels(staged, asked string) string {
 	return fmt.Sprintf(", SELinux labels %q, asked for with %q", staged, asked)
 }
 
-// placeOf is where a volume that was recorded shows.
+// placeOf returns where a recorded volume shows.
 func placeOf(staged ledger.Staging) string {
 	if staged.Type == backends.Block {
 		return devicePlace(staged.Path)
@@ -84,14 +84,14 @@ func placeOf(staged ledger.Staging) string {
 	return staged.Path
 }
 
-// compareMount decides whether what is mounted at the place is the volume.
+// compareMount decides whether the mount at the place is the volume.
 func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 	right, err := st.recipe.holds(st, ctx, state)
 	switch old := st.record.Staged; {
 	case err != nil:
 		return err
 	case !right && old != nil && !old.Pending && shows(state, *old) && !st.published(ctx):
-		// It is what was staged, and the volume is elsewhere by now.
+		// The mount is what was staged, and the volume is elsewhere by now.
 		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume",
 			st.request.Volume, "path", st.recipe.place)
 		return st.service.clear(ctx, *old, nil)
@@ -121,8 +121,8 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 	return nil
 }
 
-// compareGroup keeps the files with the group that they belong to: while a pod may use them no other group gets them,
-// and who asks for none takes them from nobody. Kinds: Exists.
+// compareGroup keeps the files with the group that they belong to. While a pod may use them, no other group gets them.
+// A request without a group does not take them from a group. Kinds: Exists.
 func (st *staging) compareGroup(ctx context.Context) error {
 	old := st.record.Staged
 	if old == nil || old.Group == "" || old.Group == st.want.Group || !st.service.ownGroups {
@@ -141,14 +141,14 @@ func (st *staging) compareGroup(ctx context.Context) error {
 	return nil
 }
 
-// published reports whether the volume shows at a target.
+// published reports whether the volume is mounted at a target.
 func (st *staging) published(ctx context.Context) bool {
 	_, live := st.service.livePublications(ctx, st.record)
 	return len(live) > 0
 }
 
-// checkDirectory sees to it that there is a directory to stage in, with nothing mounted on it. What the place looks
-// like is known.
+// checkDirectory checks that the staging directory exists and that nothing is mounted on it. state is that of the
+// place.
 func (st *staging) checkDirectory(ctx context.Context, state mount.State) (err error) {
 	if st.recipe.place != st.request.StagingPath {
 		state, err = mount.Inspect(ctx, st.request.StagingPath)
@@ -165,29 +165,29 @@ func (st *staging) checkDirectory(ctx context.Context, state mount.State) (err e
 	return nil
 }
 
-// noteRoot notes what shows at the place.
+// noteRoot notes the root of what is mounted at the place.
 func (st *staging) noteRoot(state mount.State) { st.want.Root = rootOf(state) }
 
 func rootOf(state mount.State) ledger.Root { return ledger.Root{Dev: state.Dev, Ino: state.Ino} }
 
-// holdsDirectory compares with the directory itself.
+// holdsDirectory compares the mount with the directory itself.
 func (st *staging) holdsDirectory(_ context.Context, state mount.State) (bool, error) {
 	return st.want.Root == rootOf(state), nil
 }
 
-// holdsNode compares the device node that is bound with those that the source stands for.
+// holdsNode compares the bound device node with the devices of the source.
 func (st *staging) holdsNode(ctx context.Context, state mount.State) (bool, error) {
 	return standsFor(ctx, st.want.Source, state.Rdev)
 }
 
-// standsFor reports whether a recorded source stands for the device of that number.
+// standsFor reports whether the device of that number is one of the recorded source.
 func standsFor(ctx context.Context, source ledger.Source, number uint64) (bool, error) {
 	devices, err := devicesOf(ctx, source)
 	return slices.Contains(slices.Collect(maps.Values(devices)), number), err
 }
 
-// holdsDevice compares the device of the mounted filesystem with those that the source stands for. A
-// btrfs has a number of its own, so that the mount table has to be asked.
+// holdsDevice compares the device of the mounted filesystem with the devices of the source. A btrfs has a device number
+// of its own, so the mount table is needed.
 func (st *staging) holdsDevice(ctx context.Context, state mount.State) (bool, error) {
 	if right, err := standsFor(ctx, st.want.Source, state.Dev); err != nil || right {
 		return right, err
@@ -208,7 +208,7 @@ func mountedAt(path string) (mount.Entry, bool, error) {
 	return table.At(path)
 }
 
-// devicesOf returns the block devices that a recorded source stands for now: their paths and numbers.
+// devicesOf returns the block devices of a recorded source at present: their paths and numbers.
 func devicesOf(ctx context.Context, source ledger.Source) (map[string]uint64, error) {
 	paths := []string{source.Path}
 	if source.Image {
@@ -233,8 +233,7 @@ func devicesOf(ctx context.Context, source ledger.Source) (map[string]uint64, er
 	return devices, nil
 }
 
-// holdsExport compares with the record. Where there is none the mount table has to be asked what was
-// mounted.
+// holdsExport compares the mount with the record. Without a record it needs the mount table to tell what was mounted.
 func (st *staging) holdsExport(_ context.Context, state mount.State) (bool, error) {
 	if old := st.record.Staged; old != nil && !old.Pending && old.Source == st.want.Source {
 		return old.Root == rootOf(state), nil

@@ -85,7 +85,7 @@ func TestBadRequests(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A target that is the staging path, or above or below it, is refused: Unpublish would take down what is staged.
+// A target that is the staging path, or above or below it, is refused: Unpublish would unmount the staged volume.
 func TestTargetsApartFromTheStagingPath(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -105,7 +105,7 @@ func TestTargetsApartFromTheStagingPath(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A volume that is staged is refused in any other way, and left as it is.
+// A staged volume is refused in any other way, and stays as it is.
 func TestStagedInAnotherWay(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)
@@ -131,7 +131,7 @@ func TestStagedInAnotherWay(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// What is somebody else's is never unmounted, hidden or removed.
+// A mount that belongs to something else is never unmounted, hidden or removed.
 func TestSomethingElseIsThere(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -148,7 +148,7 @@ func TestSomethingElseIsThere(t *testing.T) {
 			raw.Use.Type = backends.Block
 			w.want(w.service.Stage(w.context(), raw), backends.Exists, staging.StagingPath)
 		}
-		w.unstage(staging) // whoever says that the volume is staged there is believed
+		w.unstage(staging) // a caller that says that the volume is staged there is believed
 		w.stage(staging)
 		w.mkdir(publishing.TargetPath)
 		w.bind(foreign, publishing.TargetPath)
@@ -161,7 +161,7 @@ func TestSomethingElseIsThere(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A path that is recorded for one volume is out of reach for calls about another.
+// A path that is recorded for one volume is out of reach of calls for another.
 func TestPathOfAnotherVolume(t *testing.T) {
 	w := newWorld(t)
 	w.directory("a")
@@ -214,7 +214,7 @@ func TestTargets(t *testing.T) {
 
 	w.write(publishing.TargetPath, "")
 	w.want(w.service.Publish(w.context(), publishing), backends.Invalid, publishing.TargetPath)
-	w.unpublish(publishing) // a file that is empty is what a raw volume's target is made of
+	w.unpublish(publishing) // a raw volume's target is made of an empty file
 
 	w.mkdir(publishing.TargetPath) // as the kubelet may have done
 	w.publish(publishing)
@@ -227,7 +227,7 @@ func TestTargets(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A file that has the name of ours in a user's filesystem is the user's.
+// A file in a user's filesystem that has the name of this driver's device file belongs to the user.
 func TestUsersFileNamedDevice(t *testing.T) {
 	w := newWorld(t)
 	w.image("i", 16)
@@ -286,7 +286,7 @@ func TestSecondPublish(t *testing.T) {
 				w.unpublish(second)
 				w.unpublish(changed)
 				w.unpublish(first)
-				// Once the first target is free, another may have the volume.
+				// Once the first target is free, the volume may have another.
 				w.publish(second)
 				w.unpublish(second)
 				w.unstage(staging)
@@ -296,8 +296,7 @@ func TestSecondPublish(t *testing.T) {
 	}
 }
 
-// A target whose mount went away by itself does not count, and a mode for one target does not mix with
-// another mode.
+// A target whose mount went away by itself does not count. A single-target mode does not mix with another mode.
 func TestSecondPublishLooksAtTheKernel(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -322,7 +321,7 @@ func TestSecondPublishLooksAtTheKernel(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// What a device holds decides, not what is asked for.
+// The contents of a device decide, not the request.
 func TestDeviceContents(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -405,7 +404,7 @@ func swap(w *world, image string) {
 	w.must(errors.Join(err, file.Close()))
 }
 
-// formatted makes the filesystem by staging the volume once.
+// formatted creates the filesystem by staging the volume once.
 func formatted(fsType string) func(*world, string) {
 	return func(w *world, _ string) {
 		request := w.stageRequest("v")
@@ -432,7 +431,7 @@ func TestBackendFails(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A call whose time is over leaves nothing, and can be made again.
+// A call whose time is over leaves nothing, and can be retried.
 func TestCancelled(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)

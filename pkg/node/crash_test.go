@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// records opens the service's ledger, to write down what a call would have written before it was killed.
+// records opens the service's ledger, to write what a call would have written before it was killed.
 func (w *world) records() *ledger.Ledger {
 	w.Helper()
 	boot, err := ledger.BootID()
@@ -103,7 +103,7 @@ func leftovers() []leftover {
 	}
 }
 
-// attach attaches an image to a loop device that stays, and returns the path of that.
+// attach attaches an image to a persistent loop device, and returns the device's path.
 func (w *world) attach(image string) string {
 	w.Helper()
 	opened, err := device.Open(w.context(), backends.Device{Path: image, Image: true}, device.Options{Persistent: true})
@@ -235,7 +235,7 @@ func TestPublishLeftovers(t *testing.T) {
 	}
 }
 
-// Stacked mounts are taken down to the last, wherever they are.
+// All layers of stacked mounts are unmounted, at the staging path and at the target.
 func TestStackedMounts(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -255,12 +255,12 @@ func TestStackedMounts(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// mkfs was killed in the middle: the device is not blank, and only the mark on it says that no data is.
-// The node that takes over knows nothing of it but what the device says.
+// mkfs was killed in the middle: the device is not blank, and only the mark on it says that it holds no data. A node
+// that takes over knows only what the device says.
 func TestFormattingCutShort(t *testing.T) {
 	for _, test := range []struct {
 		name, volume, fsType string
-		says                 string // what the failure says; nothing when it succeeds
+		says                 string // part of the error; empty for success
 	}{
 		{"the same volume", "v", "ext4", ""},
 		{"the same volume, any filesystem", "v", "", ""},
@@ -295,7 +295,7 @@ func TestFormattingCutShort(t *testing.T) {
 	}
 }
 
-// mkfsPath is the program behind a mkfs.
+// mkfsPath returns the program behind a mkfs.
 func mkfsPath(w *world, fsType string) string {
 	w.Helper()
 	path, err := filepath.EvalSymlinks("/usr/sbin/mkfs." + fsType)
@@ -303,7 +303,7 @@ func mkfsPath(w *world, fsType string) string {
 	return path
 }
 
-// dying puts a program in the place of mkfs.ext4 that writes something to the device and is killed then.
+// dying replaces mkfs.ext4 by a program that writes something to the device and is then killed.
 func dying(w *world) {
 	w.Helper()
 	script := w.path("dying")
@@ -314,7 +314,7 @@ func dying(w *world) {
 	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, "ext4"), unix.MNT_DETACH) }) // most tests have done so
 }
 
-// Formatting that fails leaves the intent, so that the next call may go on, and nothing else.
+// A format that fails leaves only the intent, so that the next call may resume.
 func TestFormattingFails(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -330,7 +330,7 @@ func TestFormattingFails(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// The filesystem of a device is still mounted somewhere that the ledger does not know.
+// The filesystem of a device is still mounted at a place that the ledger does not know.
 func TestUnstageWhileMountedElsewhere(t *testing.T) {
 	for _, name := range []string{"image", "device"} {
 		t.Run(name, func(t *testing.T) {
@@ -378,7 +378,7 @@ func TestUnstageOfADeletedVolume(t *testing.T) {
 	}
 }
 
-// A device of the node, not an image: it is never detached.
+// A device of the node that is not an image is never detached.
 func TestDeviceOfTheNode(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -406,7 +406,7 @@ func TestDeviceOfTheNode(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// Records of another boot say nothing, and unreadable ones keep nothing from starting.
+// Records of another boot say nothing, and unreadable ones do not prevent the start.
 func TestLedgerAfterARestartOfTheMachine(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -422,7 +422,7 @@ func TestLedgerAfterARestartOfTheMachine(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// What an operator makes of a raw volume's image while it is staged keeps no loop device when it is unstaged.
+// After an operator moves a raw volume's image while it is staged, unstaging still frees the loop device.
 func TestImageIsMoved(t *testing.T) {
 	for name, move := range map[string]func(w *world, image string){
 		"renamed":        func(w *world, image string) { w.must(os.Rename(image, image+".moved")) },

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// user starts a shell that runs a line and then waits, and returns its process number and what ends it.
+// user starts a process, waits for its first line, and returns its process number and a function that ends it.
 func (w *world) user(argv ...string) (pid int, end func()) {
 	w.Helper()
 	ctx, cancel := context.WithTimeout(w.context(), patience)
@@ -23,7 +23,7 @@ func (w *world) user(argv ...string) (pid int, end func()) {
 	w.must(cmd.Start())
 	end = func() {
 		_ = in.Close()
-		_ = cmd.Wait() // how it ends does not matter
+		_ = cmd.Wait() // its exit status does not matter
 		cancel()
 	}
 	w.Cleanup(end)
@@ -32,7 +32,7 @@ func (w *world) user(argv ...string) (pid int, end func()) {
 	return cmd.Process.Pid, end
 }
 
-// Whoever keeps a volume in use is named, and once it is gone the volume is free.
+// The user of a volume is named, and once the user is gone the volume is free.
 func TestWhoUsesAVolume(t *testing.T) {
 	const wait = "echo ready; read line"
 	private := []string{"unshare", "--mount", "--propagation", "private", "/bin/sh", "-c", wait}

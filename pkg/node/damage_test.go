@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 )
 
-// overwrite puts bytes that mean nothing into an image.
+// overwrite writes meaningless bytes to an image.
 func (w *world) overwrite(image string, offset int64, length int) {
 	w.Helper()
 	file, err := os.OpenFile(image, os.O_WRONLY, 0)
@@ -22,7 +22,7 @@ func (w *world) overwrite(image string, offset int64, length int) {
 	w.must(file.Close())
 }
 
-// logOf returns where the journal of an ext4 or the log of an xfs is in an image.
+// logOf returns the place of the journal of an ext4 or of the log of an xfs in an image.
 func (w *world) logOf(image, fsType string) (offset int64, length int) {
 	w.Helper()
 	sb := make([]byte, 4096)
@@ -45,8 +45,8 @@ func (w *world) logOf(image, fsType string) (offset int64, length int) {
 	return first * block, int(block)
 }
 
-// A filesystem that is damaged is never mounted or formatted, and the error says what to do. Nor is it changed;
-// of an xfs whose superblock is well the kernel writes to the log before it finds the damage.
+// A damaged filesystem is never mounted or formatted, and the error says what to do. It is not changed either, except
+// that the kernel writes to the log of an xfs with a good superblock before it finds the damage.
 func TestDamagedFilesystem(t *testing.T) {
 	const kib, mib = 1 << 10, 1 << 20
 	type cut struct {
@@ -58,7 +58,7 @@ func TestDamagedFilesystem(t *testing.T) {
 	perhaps := []string{"if the device is well, the filesystem is damaged"}
 	for name, test := range map[string]struct {
 		fsType     string
-		log        bool // is overwritten, after a crash
+		log        bool // overwritten, after a crash
 		cuts       []cut
 		kind       backends.Kind
 		words      []string

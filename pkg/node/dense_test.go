@@ -12,13 +12,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// denseMiB is how many MiB of zeros a dense image holds: more than is read of it in a call.
+// denseMiB is how many MiB of zeros a dense image holds: more than a call reads.
 const denseMiB = 200
 
-// deep is where a dense image has data, behind all that it holds besides. No sample is of the place.
+// deep is where a dense image has data, beyond all its other contents. No sample covers the place.
 const deep = 3379<<20 + 12345*512
 
-// fillDense writes zeros to the start of an image, and data far behind them unless there is to be none.
+// fillDense writes zeros to the start of an image and, if asked, data far behind them.
 func (w *world) fillDense(image string, data bool) {
 	w.Helper()
 	file, err := os.OpenFile(image, os.O_WRONLY, 0)
@@ -35,7 +35,7 @@ func (w *world) fillDense(image string, data bool) {
 	}
 }
 
-// progressOn is how far what is done to an image has come.
+// progressOn returns the progress of the work on an image.
 func (w *world) progressOn(image string) string {
 	w.Helper()
 	files, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
@@ -48,7 +48,7 @@ func (w *world) progressOn(image string) string {
 	return ""
 }
 
-// All that an image holds is read before it is formatted, however much that is, and whoever made it.
+// Everything that an image holds is read before it is formatted, however much that is, and whoever created it.
 func TestDenseImage(t *testing.T) {
 	for _, data := range []bool{true, false} {
 		for _, trust := range []bool{true, false} {
@@ -70,8 +70,8 @@ func TestDenseImage(t *testing.T) {
 	}
 }
 
-// What an image holds is read on after the call, and the next call waits for that. What the reading comes to is heard,
-// and no end of a call's time stands for it.
+// Reading an image's contents continues after the call, and the next call waits for it. The result of the read is
+// reported, and is not replaced by the end of a call's time.
 func TestReadingOutlivesItsCall(t *testing.T) {
 	server := stall.Serve(t)
 	w := newServedWorld(t)

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// A device that is to be freed is waited for, as long as somebody is there to be told who keeps it.
+// The wait for a device to be freed leaves time to report who keeps it.
 func TestDetachTime(t *testing.T) {
 	for _, limit := range []struct{ request, want time.Duration }{
 		{0, time.Second}, {2 * time.Minute, 10 * time.Second}, {6 * time.Second, time.Second},

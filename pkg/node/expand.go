@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// Expand makes what is on a volume fill it, after the volume itself was grown, and returns the size of the volume in
-// bytes. A volume that is no device has nothing to grow, and its size is the one that is required: the controller gave
-// it that. Without one it is that of the filesystem that it is on.
+// Expand grows the contents of a volume to fill it, after the volume itself was grown. It returns the size of the
+// volume in bytes. A volume that is not a device has nothing to grow. Its size is the required one, because the
+// controller gave it that size; if none is required, it is that of the filesystem that the volume is on.
 //
 // Kinds: NotFound when the volume is not at the path, as far as is known; Invalid when it is not there as the type that
-// is named; OutOfRange when an image was not grown to the size that is required; Unavailable when a device was not
-// (yet), and when the volume does not show at the path, at its staging path, or at its device, where it is known to be;
-// those of filesystem.GrowMounted.
+// is named; OutOfRange when an image was not grown to the required size; Unavailable when a device was not (yet), and
+// when the volume does not show at the path, at its staging path, or at its device, where it is known to be; those of
+// filesystem.GrowMounted.
 func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes int64, err error) {
 	return change(ctx, s, "expand", request.Volume, func(ctx context.Context) (int64, error) {
 		at, err := s.recorded(ctx, request.Volume, request.Path)
@@ -66,9 +66,9 @@ func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRa
 	return sizeBytes, err
 }
 
-// passing makes it a failure that passes that what is recorded here does not show as it did: its mount was taken down,
-// or its device is away. The kubelet takes NotFound and Invalid for infeasible, and never asks again, not even when the
-// volume was staged anew; and InUse for a reason not to ask on this node.
+// passing turns an error into a transient one: the volume does not show as recorded, because its mount was taken down
+// or its device is away. The kubelet treats NotFound and Invalid as infeasible and never retries, not even after the
+// volume was staged again. It treats InUse as a reason not to retry on this node.
 func passing(err error) error {
 	switch kindOf(err) {
 	case backends.NotFound, backends.Invalid, backends.InUse:
@@ -78,7 +78,7 @@ func passing(err error) error {
 	}
 }
 
-// checkGrown reports whether the device is as large as it must be.
+// checkGrown refuses a device that is smaller than required.
 func checkGrown(source ledger.Source, size, required int64) error {
 	if size >= required {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// The kubelet takes NOT_FOUND for infeasible, and never asks again. So what is recorded here and does not show for a
-// moment is not called so, as it is by Stats; only what nothing is known of is.
+// The kubelet treats NOT_FOUND as infeasible, and never retries. So Expand, unlike Stats, does not return it for a
+// recorded volume that does not show for a moment, but only for a path that is not recorded.
 func TestExpandOfWhatDoesNotShow(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")

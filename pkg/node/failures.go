@@ -7,17 +7,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// mostFailures bounds how many failures are remembered; the oldest one goes first.
+// mostFailures bounds the number of remembered failures; the oldest is dropped first.
 const mostFailures = 1000
 
-// failures are the last attempts to stage or publish a volume somewhere that failed: such a volume has no record, and
-// CSI lets the orchestrator ask what is wrong with it (NodeGetVolumeHealth).
+// failures are the last failed attempts to stage or publish volumes. Such a volume has no record, and CSI lets the
+// orchestrator ask what is wrong with it (NodeGetVolumeHealth).
 type failures struct {
 	mu   sync.Mutex
 	last map[attempt]failure
 }
 
-// attempt is what was tried to be made where.
+// attempt is the volume and the path of an attempt.
 type attempt struct{ volume, path string }
 
 type failure struct {
@@ -25,8 +25,8 @@ type failure struct {
 	at    time.Time // by the local monotonic clock
 }
 
-// note remembers how an attempt ended. One that was not made says nothing about the volume: another is under way, or
-// there is no such volume.
+// note records how an attempt ended. Busy and NotFound say nothing about the volume: another attempt is under way, or
+// the volume does not exist.
 func (f *failures) note(a attempt, reason string, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,10 +54,10 @@ func (f *failures) forgetOldest() {
 	delete(f.last, oldest)
 }
 
-// forget drops what is known of an attempt that was taken back.
+// forget drops the failure of an attempt that was undone.
 func (f *failures) forget(a attempt) { f.note(a, "", nil) }
 
-// of returns the failures of a volume, by path.
+// of returns the failures of a volume by path.
 func (f *failures) of(volume string) map[string]backends.HealthIssue {
 	f.mu.Lock()
 	defer f.mu.Unlock()

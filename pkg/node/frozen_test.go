@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// freeze stops all writing to what is mounted at a path, as for a snapshot, until the filesystem is thawed.
+// freeze stops all writes to the filesystem at a path, as for a snapshot, until it is thawed.
 func (w *world) freeze(path string) (thaw func()) {
 	w.Helper()
 	const fiFreeze, fiThaw = 0xc0045877, 0xc0045878 // linux/fs.h
@@ -35,7 +35,7 @@ func (w *world) freeze(path string) (thaw func()) {
 	return thaw
 }
 
-// opened counts what this process has open below a path.
+// opened counts the open files of this process below a path.
 func (w *world) opened(path string) (count int) {
 	w.Helper()
 	links, err := os.ReadDir("/proc/self/fd")
@@ -48,8 +48,8 @@ func (w *world) opened(path string) (count int) {
 	return count
 }
 
-// A frozen filesystem does not grow before it is thawed. It costs one call in the kernel however often that is asked
-// for, and who unstages the volume is told what it waits for.
+// A frozen filesystem does not grow before it is thawed. Repeated requests cost only one call in the kernel, and a
+// caller that unstages the volume is told what it waits for.
 func TestExpandFrozen(t *testing.T) {
 	for _, fsType := range []string{"xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// onDisk puts the state directory on a disk of its own that is so small that it has no room to spare.
+// onDisk puts the state directory on its own disk, which is too small for spare room.
 func (w *world) onDisk() (state string) { return w.onDiskOf("64k") }
 
 func (w *world) onDiskOf(size string) (state string) {
@@ -27,7 +27,7 @@ func (w *world) onDiskOf(size string) (state string) {
 	return state
 }
 
-// fill leaves no whole block on a disk.
+// fill leaves no free block on a disk.
 func (w *world) fill(dir string) {
 	w.Helper()
 	file, err := os.Create(dir + "/filler")
@@ -38,7 +38,8 @@ func (w *world) fill(dir string) {
 	w.must(file.Close())
 }
 
-// deepTarget is a target whose path fills most of a block, so that no record of it fits into the last block of a file.
+// deepTarget returns a target whose path fills most of a block, so that no record of it fits into the last block of a
+// file.
 func (w *world) deepTarget(r node.PublishRequest) node.PublishRequest {
 	w.Helper()
 	r.TargetPath = w.path("pods")
@@ -57,15 +58,14 @@ func (w *world) wantUnwritten(state, target string) {
 	for _, file := range files {
 		data, err := os.ReadFile(file)
 		w.must(err)
-		lines := strings.Split(string(data), "\n") // the last is empty, or no whole line
+		lines := strings.Split(string(data), "\n") // the last is empty, or incomplete
 		if !strings.Contains(lines[len(lines)-2], target+`"`) {
 			w.Errorf("the record was changed: nothing is shown by this")
 		}
 	}
 }
 
-// Taking down needs no room to write, and no disk that can be written to: what was taken down is taken down, once and
-// for all.
+// Taking a volume down needs neither free space nor a writable disk, and is final.
 func TestTakenDownWithoutWriting(t *testing.T) {
 	for name, spoil := range map[string]func(w *world, state string){
 		"full": func(w *world, state string) { w.fill(state) },
@@ -91,7 +91,7 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 			if mounts := w.mounts(); len(mounts) != 3 {
 				t.Errorf("mounted are %v, want the state, the staging and one target", mounts)
 			}
-			w.restart() // with what the disk says, which is too much
+			w.restart() // with the disk's records, which claim too much
 			w.unpublish(second)
 			for range 2 {
 				w.unstage(staging)
@@ -111,7 +111,7 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 	}
 }
 
-// onFilesystem puts the state directory on a filesystem of its own.
+// onFilesystem puts the state directory on its own filesystem.
 func (w *world) onFilesystem(fsType string, mib int64) (state string) {
 	w.Helper()
 	if fsType == "tmpfs" {
@@ -123,8 +123,8 @@ func (w *world) onFilesystem(fsType string, mib int64) (state string) {
 	return state
 }
 
-// A volume comes into use and goes out of it while the state directory is full, whatever restarts in between, and also
-// once there is room again.
+// A volume is staged and unstaged while the state directory is full, across restarts, and also once there is room
+// again.
 func TestFullStateDirectory(t *testing.T) {
 	for fsType, mib := range map[string]int64{"tmpfs": 2, "ext4": 32, "xfs": 300, "btrfs": 128} {
 		t.Run(fsType, func(t *testing.T) { newWorld(t).comesAndGoes(fsType, mib) })
@@ -141,7 +141,7 @@ func (w *world) comesAndGoes(fsType string, mib int64) {
 		for _, name := range []string{"v", "plain", "used"} {
 			staging, publishing := w.stageRequest(name), w.publishRequest(name)
 			if round < 2 {
-				testfs.Fill(w, state) // what was taken down has made room
+				testfs.Fill(w, state) // taking down has made room
 			}
 			for range 2 {
 				w.stage(staging)
@@ -165,8 +165,7 @@ func (w *world) comesAndGoes(fsType string, mib int64) {
 	w.wantNothingLeft()
 }
 
-// A restart of the machine made the records stale, and they cannot be removed: the service starts all the same, and
-// knows nothing.
+// A reboot made the records stale, and they cannot be removed. The service starts nevertheless, and knows nothing.
 func TestStartsWithoutWriting(t *testing.T) {
 	w := newWorld(t)
 	state := w.onDisk()
@@ -181,7 +180,7 @@ func TestStartsWithoutWriting(t *testing.T) {
 	w.detach(state)
 }
 
-// The record of a volume that is gone names a device whose number is another volume's by now.
+// The record of a volume that is gone names a device whose number now belongs to another volume.
 func TestDeviceNumberUsedAgain(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -203,8 +202,8 @@ func TestDeviceNumberUsedAgain(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A record could not be removed, and is back after a start of the process: the kernel is asked before it keeps a volume
-// from being deleted.
+// A record that could not be removed is back after a restart of the process. The kernel is asked before the record
+// prevents the deletion of the volume.
 func TestStaleRecordKeepsNothing(t *testing.T) {
 	for _, form := range []string{"image", "raw image", "directory"} {
 		t.Run(form, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A stage for another group, as the kubelet asks for after its restart, gives away no files of a pod that uses them,
-// nor forgets whose they are.
+// A stage for another group, as the kubelet requests after its restart, gives away no files of a pod that uses them,
+// and does not forget which group they belong to.
 func TestStageForAnotherGroupWhilePublished(t *testing.T) {
 	w := newWorld(t)
 	w.groups = true

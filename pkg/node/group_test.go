@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// A pod with another group than the volume was staged for gets the files, unless they are another pod's: then it is
-// told so.
+// A pod of another group than the volume was staged for gets the files, unless they belong to another pod. Then the
+// error says so.
 func TestPublishForAnotherGroup(t *testing.T) {
 	w := newWorld(t)
 	w.groups = true
@@ -38,14 +38,14 @@ func TestPublishForAnotherGroup(t *testing.T) {
 	w.want(w.service.Publish(w.context(), pod("second", "4712")), backends.InUse, "4711", "4712", w.path("pods", "first"))
 	w.want(w.service.Publish(w.context(), pod("first", "4712")), backends.Exists, "4711", "4712")
 	reader := pod("reader", "4712")
-	reader.ReadOnly = true // the kubelet gives no files to the group of a pod that reads only
+	reader.ReadOnly = true // the kubelet gives no files to the group of a reader
 	w.publish(reader)
 	wantGroup("while the first pod has it", 4711)
 	for _, name := range []string{"first", "none", "reader"} {
 		w.unpublish(pod(name, ""))
 	}
 
-	w.must(os.Chown(file, 0, 99)) // no more work than is needed
+	w.must(os.Chown(file, 0, 99)) // no unnecessary work
 	w.publish(pod("first", "4711"))
 	if got := w.groupOf(file); got != 99 {
 		t.Errorf("publishing for the group that it is staged for gave the file to group %d", got)
@@ -62,7 +62,8 @@ func TestPublishForAnotherGroup(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// What was staged for no group is given to the first that asks, also while it is published to pods that ask for none.
+// A volume staged for no group is given to the first group that is asked for, even while it is published to pods
+// without a group.
 func TestPublishForAGroupAtLast(t *testing.T) {
 	w := newWorld(t)
 	w.groups = true
@@ -82,7 +83,7 @@ func TestPublishForAGroupAtLast(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A walk for another group that was cut short is not taken for that of the group before.
+// An interrupted walk for another group does not count as a walk for the group before.
 func TestPublishAfterACutShortWalk(t *testing.T) {
 	w := newWorld(t)
 	w.groups = true

@@ -19,14 +19,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// These tests stop the server of the filesystem that a volume is on, at a request or between two calls, and look at
-// what becomes of the call that hangs, of the next ones, of other volumes, and of all of it once the server answers.
+// These tests stop the server of a volume's filesystem, at a request or between two calls. They check what becomes of
+// the call that hangs, of later calls, of other volumes, and of all of these once the server answers.
 
-// requestTime is the time of a request that waits for a server which has stopped, and waits for ever: it may end
-// at any moment.
+// requestTime is the time of a request that waits for a stopped server, which never answers: the request may end at any
+// moment.
 const requestTime = 250 * time.Millisecond
 
-// imageSize is that of the images, which are sparse: the least that an xfs takes.
+// imageSize is the size of the images, which are sparse: the minimum for an xfs.
 const imageSize = 320 << 20
 
 // form is a form of volume on a server that stops.
@@ -41,8 +41,8 @@ const (
 // hangCase is one call that may hang.
 type hangCase struct {
 	form    form
-	call    string        // which call
-	request stall.Request // stop at this request, from the call on; empty for before the call
+	call    string        // the name of the call
+	request stall.Request // stop at this request, counted from the call on; empty for before the call
 	number  int
 	dirty   bool // e2fsck has work to do
 }
@@ -80,8 +80,8 @@ func (c hangCase) String() string {
 	return name
 }
 
-// answers reports whether the call needs no answer of the server that has stopped: a filesystem that is mounted from an
-// image knows itself, and what is taken down is not asked.
+// answers reports whether the call needs no answer of the stopped server: a filesystem mounted from an image answers
+// itself, and a mount that is taken down is not asked.
 func (c hangCase) answers() bool {
 	switch c.call {
 	case "unpublish", "health":
@@ -106,7 +106,7 @@ func newHanging(t *testing.T, f form, call string) *hanging {
 	t.Helper()
 	server := stall.Serve(t)
 	h := &hanging{world: newServedWorld(t), server: server}
-	t.Cleanup(func() { // what a test that failed left
+	t.Cleanup(func() { // for a test that failed
 		server.Continue(t)
 		ctx, cancel := context.WithTimeout(h.context(), patience)
 		defer cancel()
@@ -123,7 +123,7 @@ func newHanging(t *testing.T, f form, call string) *hanging {
 		h.stage.Use.Type, h.publish.Use.Type = backends.Block, backends.Block
 		fallthrough
 	case filesystemForm:
-		if call == "expand" && f == filesystemForm { // to grow a mounted ext4 takes a capability that this process may lack
+		if call == "expand" && f == filesystemForm { // growing a mounted ext4 takes a capability that this process may lack
 			h.stage.Use.FSType, h.publish.Use.FSType = "xfs", "xfs"
 		}
 		h.must(os.WriteFile(filepath.Join(server.Real, "slow"), nil, 0o600))
@@ -135,7 +135,7 @@ func newHanging(t *testing.T, f form, call string) *hanging {
 	return h
 }
 
-// calls are those that are made of the volume, by name.
+// call makes a call for the volume by name.
 func (h *hanging) call(ctx context.Context, name string) error {
 	switch name {
 	case "stage", "restage":
@@ -159,7 +159,7 @@ func (h *hanging) call(ctx context.Context, name string) error {
 	return backends.Errorf(backends.Invalid, "no call %q", name)
 }
 
-// prepare makes what must be there before the call.
+// prepare makes the calls that must come first.
 func (h *hanging) prepare(call string) {
 	h.Helper()
 	steps := map[string][]string{
@@ -172,7 +172,7 @@ func (h *hanging) prepare(call string) {
 	}
 }
 
-// timed makes the call with so much time, and checks that it returns after that and how.
+// timed makes the call with a time limit, and checks that it returns after that, and how.
 func (h *hanging) timed(call string, time time.Duration) error {
 	h.Helper()
 	ctx, cancel := context.WithTimeout(h.context(), time)
@@ -187,14 +187,14 @@ func (h *hanging) timed(call string, time time.Duration) error {
 	}
 }
 
-// stopped makes the call with a time that ends once the server has stopped at what the call asks of it.
+// stopped makes the call with a time that ends once the server has stopped at a request of the call.
 func (h *hanging) stopped(call string) error {
 	h.Helper()
 	stopped := func() bool { return h.server.Stopped(h) }
 	return h.judged(call, h.until(stopped, func(ctx context.Context) error { return h.call(ctx, call) }))
 }
 
-// judged returns how a call ended, after a look at its Kind.
+// judged checks the Kind of a call's error and returns the error.
 func (h *hanging) judged(call string, err error) error {
 	h.Helper()
 	if kind := backends.KindOf(err); err != nil && kind != backends.Unavailable && kind != backends.Busy &&
@@ -204,7 +204,7 @@ func (h *hanging) judged(call string, err error) error {
 	return err
 }
 
-// lifecycle takes the other volume through its life.
+// lifecycle runs the other volume through its life.
 func (h *hanging) lifecycle() error {
 	stage, publish := h.stageRequest("quick"), h.publishRequest("quick")
 	for _, step := range []func(context.Context) error{
@@ -227,7 +227,7 @@ func (h *hanging) lifecycle() error {
 	return nil
 }
 
-// persist makes the call as an orchestrator does, until it succeeds.
+// persist retries the call, as an orchestrator does, until it succeeds.
 func (h *hanging) persist(call string) {
 	h.Helper()
 	var err error
@@ -241,7 +241,7 @@ func (h *hanging) persist(call string) {
 	}
 }
 
-// descriptors counts those of this process, without what the runtime opens for itself.
+// descriptors returns the open files of this process, except those of the runtime.
 func descriptors(t testing.TB) (open []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -262,13 +262,13 @@ func TestServerStops(t *testing.T) {
 	}
 }
 
-// first makes the call that meets the server as it stops.
+// first makes the call during which the server stops.
 func (c hangCase) first(h *hanging) error {
 	h.Helper()
 	switch {
 	case c.request != "":
 		return h.stopped(c.call)
-	case c.answers() && c.call != "health": // which takes the time that it has
+	case c.answers() && c.call != "health": // which takes all its time
 		return h.timed(c.call, patience)
 	}
 	return h.timed(c.call, requestTime)
@@ -292,7 +292,7 @@ func (c hangCase) run(t *testing.T) {
 		h.server.StopAt(t, c.request, c.number)
 	}
 	other := make(chan error, 1)
-	go func() { other <- h.lifecycle() }() // what waits for the server waits until this has ended
+	go func() { other <- h.lifecycle() }() // calls that wait for the server wait until this has ended
 	err := c.first(h)
 	t.Logf("first: %v", err)
 	if (err == nil) != c.answers() {
@@ -301,7 +301,7 @@ func (c hangCase) run(t *testing.T) {
 	if c.request != "" && !h.server.Stopped(t) {
 		t.Errorf("the server was not asked %s %d times", c.request, c.number)
 	}
-	for range 3 { // no later one hangs longer, or takes one more thread
+	for range 3 { // no later call hangs longer, or takes one more thread
 		t.Logf("again: %v", h.timed(c.call, requestTime))
 	}
 	if err := <-other; err != nil {
@@ -323,7 +323,7 @@ func (c hangCase) run(t *testing.T) {
 	}
 }
 
-// What a call that was given up made is undone once the server answers, without another call.
+// What an abandoned call made is undone once the server answers, without another call.
 func TestLateStageIsUndone(t *testing.T) {
 	for _, f := range []form{filesystemForm, rawForm} {
 		for _, request := range []stall.Request{stall.Lookup, stall.Attribute, stall.Open, stall.Sync, stall.Read} {
@@ -345,20 +345,20 @@ func TestLateStageIsUndone(t *testing.T) {
 				}
 				var loops []string
 				var err error
-				if !eventually(func() bool { // the last close frees a loop device, and others may have looked at it
+				if !eventually(func() bool { // the last close frees a loop device, and others may have opened it
 					loops, err = device.FindLoops(h.context(), filepath.Join(h.server.Dir, "slow"))
 					return err == nil && len(loops) == 0
 				}) {
 					t.Errorf("attached to %v (%v), want nothing", loops, err)
 				}
-				h.must(h.call(h.context(), "unstage")) // forgets what is recorded
+				h.must(h.call(h.context(), "unstage")) // forgets the record
 				h.wantNothingLeft()
 			})
 		}
 	}
 }
 
-// A raw volume is not handed out again while it may yet lose its device to a detaching that was given up.
+// A raw volume is not handed out again while a detach that was given up may still take its device away.
 func TestStageAfterHungUnstage(t *testing.T) {
 	h := newHanging(t, rawForm, "unstage")
 	h.must(h.call(h.context(), "stage"))

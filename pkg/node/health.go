@@ -25,10 +25,10 @@ const (
 	reasonHidden     = "PublishingFailed"
 )
 
-// Health tells what is wrong with a volume as it is staged and published on this node; nothing when all is well. Of the
-// paths, which may be empty, those at which the volume should be and is not are reported; all those at which it is
-// recorded are looked at. What could not be staged or published is reported with the cause, until it can, or is taken
-// back. Kinds: NotFound when nothing is known of the volume here.
+// Health returns what is wrong with a volume as it is staged and published on this node; nothing if all is well. It
+// examines all recorded paths. It also reports each given path, if not empty, at which the volume is not. A failure to
+// stage or publish is reported with its cause until an attempt succeeds or is undone. Kinds: NotFound when nothing is
+// known of the volume here.
 func (s *Service) Health(ctx context.Context, volume, publishPath, stagingPath string) ([]backends.HealthIssue, error) {
 	return look(ctx, s, "examine", volume, publishPath, func(ctx context.Context) ([]backends.HealthIssue, error) {
 		return s.examine(ctx, volume, publishPath, stagingPath)
@@ -67,7 +67,7 @@ func (s *Service) examine(ctx context.Context, volume, publishPath,
 	return found.issues, nil
 }
 
-// findings gathers issues, of which no two may have the same status and reason (CSI, VolumeHealthEntry).
+// findings collects issues. No two may have the same status and reason (CSI, VolumeHealthEntry).
 type findings struct{ issues []backends.HealthIssue }
 
 func (f *findings) add(status backends.HealthStatus, reason, message string) {
@@ -86,7 +86,7 @@ func (f *findings) examineStaging(ctx context.Context, staged ledger.Staging) {
 		return
 	}
 	f.examine(ctx, placeOf(staged), &staged, staged.ReadOnly)
-	// An ext4 answers from memory when its disk was pulled. The number stays its own for as long as it is mounted.
+	// An ext4 still answers from memory after its disk was pulled. It keeps its device number while it is mounted.
 	if from := staged.Source; from.DevicePath != "" && device.Gone(from.Major, from.Minor) {
 		f.add(backends.Inaccessible, reasonDeviceGone,
 			fmt.Sprintf("its device %s (%d:%d) was taken away while it was in use: stop what uses it, so that it is unstaged, "+
@@ -95,7 +95,7 @@ func (f *findings) examineStaging(ctx context.Context, staged ledger.Staging) {
 	}
 }
 
-// examine looks at one place at which the volume should show.
+// examine inspects one place at which the volume should show.
 func (f *findings) examine(ctx context.Context, place string, staged *ledger.Staging, readOnly bool) {
 	state, err := mount.Inspect(ctx, place)
 	switch {

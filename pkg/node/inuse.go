@@ -9,10 +9,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// CheckUnused refuses while the volume is staged or published on this node, or a call was cut short that may have left
-// it so. What the records say is believed once the kernel was asked: one that could not be removed, as on a disk that
-// took no writes, is back after a start of the process. It is for a controller in the same process, whose backend may
-// not know. The caller holds the volume's lock, so that nothing begins to use the volume before it is deleted.
+// CheckUnused refuses while the volume is staged or published on this node, or may be after an interrupted call. It
+// asks the kernel before it believes a record: a record that could not be removed, as on a disk that takes no writes,
+// comes back when the process restarts. CheckUnused is for a controller in the same process, whose backend may not know
+// of the use. The caller holds the volume's lock, so that no use begins before the volume is deleted.
 //
 // Kinds: InUse, naming the places.
 func (s *Service) CheckUnused(ctx context.Context, volume string) error {
@@ -37,7 +37,7 @@ func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 		s.nodeID, strings.Join(places, ", ")))
 }
 
-// mayBeStaged reports whether anything of a staging is there, or may be.
+// mayBeStaged reports whether anything of a staging exists, or may exist.
 func (s *Service) mayBeStaged(ctx context.Context, staged ledger.Staging) bool {
 	if staged.Pending {
 		return true

@@ -15,12 +15,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// victimFile, in the working directory, makes TestVictim the process that TestKilled kills: it holds
-// the round's number.
+// victimFile, in the working directory, makes TestVictim the process that TestKilled kills. It contains the round's
+// number.
 const victimFile = "victim"
 
-// fleet puts one volume of each form on the shelf. Those of another round are other volumes, so that
-// formatting is met again and again.
+// fleet puts one volume of each form on the shelf. Each round has other volumes, so that formatting occurs in each.
 func (w *world) fleet(round int) (requests []node.StageRequest) {
 	w.Helper()
 	for name, add := range map[string]func(volume string){
@@ -43,7 +42,7 @@ func (w *world) fleet(round int) (requests []node.StageRequest) {
 	return requests
 }
 
-// keep is image for a file that may be there already.
+// keep is image for a file that may exist already.
 func (w *world) keep(volume string, mib int64) {
 	w.Helper()
 	if _, err := os.Stat(w.path("images", volume)); errors.Is(err, os.ErrNotExist) {
@@ -53,7 +52,7 @@ func (w *world) keep(volume string, mib int64) {
 	w.shelf.sources[volume] = backends.Device{Path: w.path("images", volume), Image: true}
 }
 
-// lifecycle takes one volume through all calls, with a check of its data on the way.
+// lifecycle runs one volume through all calls, and checks its data on the way.
 func (w *world) lifecycle(r node.StageRequest) error {
 	publishing := w.publishRequest(r.Volume)
 	publishing.Use = r.Use
@@ -104,8 +103,7 @@ func TestVictim(t *testing.T) {
 	select {}
 }
 
-// The process is killed at random instants. After each, every call is completed by trying again, and
-// nothing is left.
+// The process is killed at random instants. After each kill, every call is completed by retrying, and nothing is left.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	w.mkdir(w.path("pods"))
@@ -126,7 +124,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// kill starts a victim and kills it after a while. It returns what the victim complained of.
+// kill starts a victim and kills it after a while. It returns the victim's error output.
 func (w *world) kill(after time.Duration) string {
 	w.Helper()
 	binary, err := os.Executable()
@@ -135,7 +133,7 @@ func (w *world) kill(after time.Duration) string {
 	command := exec.CommandContext(w.context(), binary, victim)
 	command.Dir, command.Stderr = w.dir, &words
 	w.must(command.Start())
-	<-time.After(after) // not to wait for something: to be at an instant that nobody chose but the seed
+	<-time.After(after) // not a wait for something: the seed chooses the instant
 	w.must(command.Process.Signal(syscall.SIGKILL))
 	if err := command.Wait(); err == nil {
 		w.Error("the victim ended by itself")
@@ -143,7 +141,7 @@ func (w *world) kill(after time.Duration) string {
 	return words.String()
 }
 
-// finish takes a volume from wherever it is through a whole lifecycle, as an orchestrator would.
+// finish runs a volume through a whole lifecycle from any state, as an orchestrator would.
 func (w *world) finish(r node.StageRequest) {
 	w.Helper()
 	target := w.publishRequest(r.Volume).TargetPath

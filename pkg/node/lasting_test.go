@@ -20,8 +20,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// slowTool puts a program in the place of a tool that notes each run of it, waits until it is told to go on, and does
-// the tool's work then.
+// slowTool replaces a tool by a program that notes each run, waits until it is told to continue, and then runs the
+// tool.
 type slowTool struct {
 	*world
 	path, down, runs string
@@ -40,14 +40,14 @@ func newSlowTool(w *world, name string) *slowTool {
 	w.must(os.WriteFile(script, []byte("#!/bin/sh\necho $$ >> "+s.runs+"\nread line < "+s.down+"\nexec "+tool+" \"$@\"\n"),
 		0o700))
 	w.bind(script, path)
-	w.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) }) // the test has done so unless it failed
+	w.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) }) // already unmounted unless the test failed
 	return s
 }
 
 // begun reports whether the tool was started.
 func (s *slowTool) begun() bool { return len(s.started()) > 0 }
 
-// impatient stages with a time that ends once the tool works, or at once if it does already.
+// impatient stages with a time that ends once the tool works, or at once if it already does.
 func (s *slowTool) impatient(r node.StageRequest) error {
 	s.Helper()
 	stage := func(ctx context.Context) error { return s.service.Stage(ctx, r) }
@@ -61,7 +61,7 @@ func (s *slowTool) impatient(r node.StageRequest) error {
 	return err
 }
 
-// started returns the processes of the tool, by now perhaps ended.
+// started returns the processes of the tool, which may have ended.
 func (s *slowTool) started() (pids []int) {
 	text, _ := os.ReadFile(s.runs)
 	for rest := string(text); ; {
@@ -74,13 +74,13 @@ func (s *slowTool) started() (pids []int) {
 	}
 }
 
-// goOn lets the run that waits do its work, and all later ones.
+// goOn lets the waiting run and all later runs do their work.
 func (s *slowTool) goOn() {
 	s.Helper()
 	s.must(unix.Unmount(s.path, unix.MNT_DETACH))
 	var down *os.File
 	var err error
-	if !eventually(func() bool { // it fails while no run waits, as one does soon that has noted itself
+	if !eventually(func() bool { // it fails until a run waits, soon after it has noted itself
 		down, err = os.OpenFile(s.down, os.O_WRONLY|unix.O_NONBLOCK, 0)
 		return err == nil
 	}) {
@@ -93,9 +93,9 @@ func (s *slowTool) goOn() {
 
 // lastingCase is work that takes longer than a call.
 type lastingCase struct {
-	tool    string // what does the work
+	tool    string // the tool that does the work
 	prepare func(w *world, r node.StageRequest, image string)
-	says    string // what an impatient call is told that goes on
+	says    string // part of the error of an impatient call, about the work that goes on
 }
 
 func lastingCases() map[string]lastingCase {
@@ -124,8 +124,8 @@ func (w *world) used(r node.StageRequest) {
 	w.unstage(r)
 }
 
-// Work on a device goes on after its call, the next calls find it, and it is begun once: the volume is staged after
-// finitely many calls. Meanwhile the volume is not given to anybody.
+// Work on a device continues after its call, later calls find it, and it is begun once: the volume is staged after
+// finitely many calls. Meanwhile nobody gets the volume.
 func TestWorkOnADeviceOutlivesItsCall(t *testing.T) {
 	for name, c := range lastingCases() {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestWorkOnADeviceOutlivesItsCall(t *testing.T) {
 	}
 }
 
-// walks counts the walks over the owners.
+// walks counts the ownership walks.
 type walks struct{ began, failed atomic.Int32 }
 
 func (c *walks) WalkBegan() { c.began.Add(1) }
@@ -170,11 +170,11 @@ func (c *walks) WalkEnded(_ time.Duration, err error) {
 	}
 }
 
-// The walk over the owners goes on after its call, over a server that does not answer for a while.
+// The ownership walk continues after its call, on a server that does not answer for a while.
 func TestOwnershipOutlivesItsCall(t *testing.T) {
 	server := stall.Serve(t)
 	w := newServedWorld(t)
-	w.groups, w.hasty = true, false // nothing hangs but the walk
+	w.groups, w.hasty = true, false // only the walk hangs
 	seen := &walks{}
 	w.observer = seen
 	w.restart()
@@ -209,7 +209,7 @@ func TestOwnershipOutlivesItsCall(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// Unstage ends what goes on, and waits for it: nothing writes to the device any more. The volume can be staged again.
+// Unstage ends background work and waits for it: nothing writes to the device any more. The volume can be staged again.
 func TestUnstageEndsWork(t *testing.T) {
 	for name, c := range lastingCases() {
 		t.Run(name, func(t *testing.T) {
@@ -219,7 +219,7 @@ func TestUnstageEndsWork(t *testing.T) {
 			c.prepare(w, staging, image)
 			tool := newSlowTool(w, c.tool)
 			w.want(tool.impatient(staging), backends.Busy)
-			if name == "grow" { // a resize is not cut short: that would need this node to repair it
+			if name == "grow" { // a resize is not interrupted: only this node could repair that
 				unstage := func(ctx context.Context) error { return w.service.Unstage(ctx, "v", staging.StagingPath) }
 				w.want(w.brief(unstage), backends.Busy, "growing the ext4", "goes on")
 				tool.goOn()
@@ -239,7 +239,7 @@ func TestUnstageEndsWork(t *testing.T) {
 	}
 }
 
-// The end of the process ends what goes on; the next process takes it up.
+// The end of the process ends background work; the next process resumes it.
 func TestCloseEndsWork(t *testing.T) {
 	for _, name := range []string{"format", "check"} {
 		t.Run(name, func(t *testing.T) {
@@ -264,8 +264,8 @@ func TestCloseEndsWork(t *testing.T) {
 	}
 }
 
-// A process that is killed leaves its tool at work. Until that has ended, a new one neither begins another nor lets
-// the volume go, and then it finishes.
+// A killed process leaves its tool at work. Until the tool has ended, a new process neither begins another nor releases
+// the volume. Then it finishes.
 func TestToolOfAKilledProcess(t *testing.T) {
 	for name, c := range lastingCases() {
 		for _, disk := range []bool{false, true} {
@@ -300,7 +300,7 @@ func TestToolOfAKilledProcess(t *testing.T) {
 				if !eventually(func() bool { err = w.service.Stage(w.context(), staging); return err == nil }) {
 					t.Errorf("staging after the tool has ended: %v", err)
 				}
-				// What was the tool's parent may hold the lock for a moment longer.
+				// The tool's former parent may hold the lock for a moment longer.
 				if !eventually(func() bool { err = w.service.Unstage(w.context(), "v", staging.StagingPath); return err == nil }) {
 					t.Errorf("unstaging after the tool has ended: %v", err)
 				}
@@ -312,7 +312,7 @@ func TestToolOfAKilledProcess(t *testing.T) {
 	}
 }
 
-// What work in the background fails with is the next call's to hear, once, and nothing is left.
+// The next call reports the error of background work, once, and nothing is left.
 func TestFailureOfWork(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)
@@ -340,8 +340,8 @@ func (w *world) mayGrowMounted() bool {
 	return effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-// An ext4 on a device that has grown meanwhile fills it when it is staged, by the kernel where it may, which needs no
-// check of all of it; also when the stage was killed after the mount.
+// An ext4 on a device that has grown fills it when it is staged. The kernel grows it if permitted, which needs no full
+// check. The same is true after a stage that was killed after the mount.
 func TestGrowsOnStage(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("killed %t", killed), func(t *testing.T) {

@@ -7,11 +7,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// The kubelet forgets a mount of which it does not know whether it is there when the next call for it fails with a
-// final code: then nobody ever takes it down. So a call that fails says something final only if nothing is left of it,
-// nor of the calls before.
+// The kubelet forgets a mount whose state is uncertain when the next call for it fails with a final code, and then
+// nobody ever takes it down. So a call fails with a final code only if nothing is left of it or of earlier calls.
 
-// unfinished is the Kind of a failure that leaves something: one after which the orchestrator asks again.
+// unfinished returns the Kind of a failure that leaves something behind: one after which the orchestrator retries.
 func unfinished(kind backends.Kind) backends.Kind {
 	if kind == backends.Busy || kind == backends.Exhausted {
 		return kind
@@ -19,16 +18,16 @@ func unfinished(kind backends.Kind) backends.Kind {
 	return backends.Unavailable
 }
 
-// stillUsed reports whether the backend notes the volume as in use, by an earlier call that nothing is recorded of.
-// Only Unstage ends that: it looks whether something is mounted.
+// stillUsed reports whether the backend notes the volume as in use because of an earlier call that left no record. Only
+// Unstage ends that, because it checks whether something is mounted.
 func (st *staging) stillUsed() bool {
 	release := st.service.features.Release
 	return release != nil && release.Used(context.Background(), st.request.Volume)
 }
 
-// staysStaged makes a failure of Stage one that is not final if the volume is recorded at the staging path still, or is
-// in use. One that says that the volume is staged in another way than asked for says so itself, and its Kind is not
-// final for a staging, unless that way was never finished.
+// staysStaged makes a failure of Stage non-final if the volume is still recorded at the staging path, or is in use. It
+// keeps Exists for a finished staging: the error says that the volume is staged in another way, and its Kind is not
+// final for Stage.
 func (st *staging) staysStaged(err error) error {
 	if err == nil {
 		return nil
@@ -45,8 +44,8 @@ func (st *staging) staysStaged(err error) error {
 		left.Path)
 }
 
-// staysPublished makes a failure of Publish one that is not final if the volume shows at the target still, in the way
-// that is asked for. What shows there in another way may be forgotten: Unstage refuses as long as it is there.
+// staysPublished makes a failure of Publish non-final if the volume still shows at the target as requested. The kubelet
+// may forget what shows there in another way: Unstage refuses as long as it is there.
 func (p *publishing) staysPublished(ctx context.Context, err error) error {
 	if err == nil || kindOf(err) == backends.Exists {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// tooDeep nests directories deeper than they can be given to a group.
+// tooDeep nests directories too deep to give them to a group.
 func (w *world) tooDeep(path string) {
 	w.Helper()
 	dir, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -29,7 +29,7 @@ func (w *world) tooDeep(path string) {
 	w.Cleanup(func() { w.flatten(path) })
 }
 
-// flatten removes what tooDeep made: os.RemoveAll needs a descriptor for each level.
+// flatten removes the directories of tooDeep: os.RemoveAll needs a descriptor for each level.
 func (w *world) flatten(path string) {
 	first, next := filepath.Join(path, "d"), filepath.Join(path, "next")
 	for {
@@ -42,7 +42,7 @@ func (w *world) flatten(path string) {
 	}
 }
 
-// visitor opens a directory when files are begun to be given to a group, and stays.
+// visitor opens a directory when an ownership walk begins, and keeps it open.
 type visitor struct {
 	path string
 	open []*os.File
@@ -63,8 +63,8 @@ func (v *visitor) leave() {
 	v.open = nil
 }
 
-// A stage fails for a reason that stays, and what it mounted cannot be taken down, or is of an earlier call: the
-// orchestrator must not hear that nothing is there, for then it forgets the mount.
+// A stage fails for a permanent reason, and its mount cannot be taken down, or belongs to an earlier call. The
+// orchestrator must not be told that nothing is there, because it would forget the mount.
 func TestStageLeavesAMount(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -88,10 +88,10 @@ func TestStageLeavesAMount(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// The volume is refused for good, but the time of the call ends while what it made is taken down. An answer that is
-// final would have the kubelet forget what is there still.
+// The volume is refused for good, but the time of the call ends during the cleanup. A final answer would make the
+// kubelet forget what is still there.
 func TestStageIsTakenDownForLong(t *testing.T) {
-	w := newServedWorld(t) // Which waits for nothing that hangs.
+	w := newServedWorld(t) // Which does not wait for what hangs.
 	w.directory("v")
 	w.tooDeep(w.path("directories", "v"))
 	staging := w.stageRequest("v")
@@ -114,7 +114,7 @@ func TestStageIsTakenDownForLong(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// An earlier stage was cut short, and the next fails before it comes to what that left.
+// An earlier stage was interrupted, and the next fails before it reaches what that left.
 func TestStageFailsAfterAnother(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -139,7 +139,7 @@ func TestStageFailsAfterAnother(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// The volume is published, and published again in vain.
+// The volume is published, and publishing it again fails.
 func TestPublishFailsAfterAnother(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")

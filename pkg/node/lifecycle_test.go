@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// forms are all the ways in which a volume with a filesystem can be.
+// forms returns all forms of a volume with a filesystem.
 func forms() []struct {
 	name, fsType string
 	make         func(w *world, volume string)
@@ -37,7 +37,7 @@ func forms() []struct {
 	}
 }
 
-// Every call is made twice, and the service is started anew between the two.
+// Every call is made twice, with a restart of the service in between.
 func TestLifecycle(t *testing.T) {
 	for _, form := range forms() {
 		t.Run(form.name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestMountOptions(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// Two filesystems with one UUID, as a volume and its clone are, are mounted side by side, and each is the right one.
+// Two filesystems with one UUID, such as a volume and its clone, are mounted side by side, and each is the right one.
 func TestClonesSideBySide(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestClonesSideBySide(t *testing.T) {
 	}
 }
 
-// A filesystem that came from a smaller volume fills its device once it is staged.
+// A filesystem from a smaller volume fills its device once it is staged.
 func TestStageGrows(t *testing.T) {
 	for _, form := range forms()[:3] {
 		t.Run(form.name, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestStageGrows(t *testing.T) {
 	}
 }
 
-// The class says how a filesystem is laid out, when it is made.
+// The class determines the layout of a new filesystem.
 func TestStageObeysTheGeometry(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)
@@ -342,7 +342,7 @@ func BenchmarkImage(b *testing.B) {
 	}
 }
 
-// A server that does not export what the backend knows has not lost it.
+// A server that does not export a volume that the backend knows has not lost it.
 func TestExportThatIsNotThere(t *testing.T) {
 	w := newWorld(t)
 	w.shelf.sources["v"] = backends.Export{FSType: "ext4", Source: "/dev/not-there"}
@@ -351,7 +351,7 @@ func TestExportThatIsNotThere(t *testing.T) {
 	}
 }
 
-// What a backend does not prove is never seen at the staging path, and what it proves is what is staged.
+// An unproven mount never appears at the staging path, and the proven one is staged.
 func TestExportIsProven(t *testing.T) {
 	w := newWorld(t)
 	w.export("v")

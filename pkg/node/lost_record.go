@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// A record that is lost says no more where a volume is published. The mount table does: all mounts that show what the
-// volume's staging path shows, or what its backend says that it is, are its publications.
+// A lost record no longer says where a volume is published. The mount table does: every mount that shows what the
+// volume's staging path shows, or what its backend names as the volume, is one of its publications.
 
-// checkShown refuses to unstage a volume without a record that shows elsewhere.
+// checkShown refuses to unstage a volume that has no staging record and shows elsewhere, if unstaging frees something.
 func (un *unstaging) checkShown(ctx context.Context) error {
 	if un.record.Staged != nil {
 		return nil
@@ -42,9 +42,9 @@ func (un *unstaging) checkShown(ctx context.Context) error {
 	return nil
 }
 
-// noteDevice notes which device the filesystem at the staging path is on. Once it is unmounted nobody can tell, and it
-// may be mounted in another mount namespace still; then this call fails, and the next one must know it too. An image's
-// loop device is found by the image.
+// noteDevice records the device of the filesystem at the staging path. After the unmount nobody can tell it, and the
+// filesystem may still be mounted in another mount namespace; then this call fails, and the next one must know the
+// device too. The loop device of an image is found by the image.
 func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	const loopMajor = 7
 	number, source := shown.Device(), &un.staged.Source
@@ -66,7 +66,7 @@ func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	un.record = record
 }
 
-// adoptPublications takes into the record of a volume that has none where it shows besides its place.
+// adoptPublications adds the other places where a volume without a record shows to its record.
 func (st *staging) adoptPublications(ctx context.Context) error {
 	found, err := findShown(ctx, st.want.Path, st.want.Source)
 	if err != nil {
@@ -85,7 +85,7 @@ func (st *staging) adoptPublications(ctx context.Context) error {
 	return nil
 }
 
-// ofNoOther leaves out the paths that are recorded as another volume's: two volumes may be one export.
+// ofNoOther removes the paths that are recorded for another volume: two volumes may be the same export.
 func (s *Service) ofNoOther(volume string, paths []string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool {
 		owner := s.ledger.Owner(path)
@@ -93,20 +93,20 @@ func (s *Service) ofNoOther(volume string, paths []string) []string {
 	})
 }
 
-// showing is where a volume shows without a record.
+// showing is where a volume without a record shows.
 type showing struct {
-	place     string      // in the staging path; empty when nothing shows there
+	place     string      // in the staging path; empty if nothing shows there
 	mount     mount.Entry // at the place
 	elsewhere []string
 }
 
-// hasDevice reports whether what shows in the staging path is on a block device, or is one.
+// hasDevice reports whether what shows in the staging path is a block device or on one.
 func (s showing) hasDevice(stagingPath string) bool {
 	return s.place == devicePlace(stagingPath) || s.mount.Info != nil && unix.Major(s.mount.Device()) != 0
 }
 
-// showsRemote reports whether what is mounted at a staging path is on no block device: such a filesystem is known to
-// the kernel alone, and its server may be dead.
+// showsRemote reports whether the filesystem mounted at a staging path is on no block device. Only the kernel knows
+// such a filesystem, and its server may be dead.
 func showsRemote(ctx context.Context, path string) (bool, error) {
 	place, err := stagedPlace(ctx, path)
 	if err != nil || place != path {
@@ -116,7 +116,7 @@ func showsRemote(ctx context.Context, path string) (bool, error) {
 	return ok && unix.Major(shown.Device()) == 0, err
 }
 
-// findShown looks for a volume at its staging path, and for what shows there, or is its source, everywhere else.
+// findShown looks for a volume at its staging path, and for the same mount or the volume's source everywhere else.
 func findShown(ctx context.Context, stagingPath string, source ledger.Source) (found showing, err error) {
 	if found.place, err = stagedPlace(ctx, stagingPath); err != nil {
 		return found, err
@@ -128,7 +128,7 @@ func findShown(ctx context.Context, stagingPath string, source ledger.Source) (f
 		}
 	}
 	paths := slices.Collect(maps.Keys(devices))
-	// What shows at its place is the directory: it is not asked for then, for its server may be dead.
+	// A directory that shows at its place is not looked up by its path, because its server may be dead.
 	if source.Kind == ledger.Directory && found.place == "" {
 		paths = append(paths, source.Path)
 	}
@@ -155,8 +155,8 @@ func findShown(ctx context.Context, stagingPath string, source ledger.Source) (f
 	return found, nil
 }
 
-// stagedPlace is where in a staging path a volume shows; an empty string when nothing is mounted there, or nobody can
-// tell what.
+// stagedPlace returns where in a staging path a volume is mounted; an empty string if nothing is mounted there, or the
+// mount is corrupted.
 func stagedPlace(ctx context.Context, path string) (string, error) {
 	for _, place := range []string{path, devicePlace(path)} {
 		mounted, err := mount.Mounted(ctx, place)
@@ -172,7 +172,7 @@ func stagedPlace(ctx context.Context, path string) (string, error) {
 	return "", nil
 }
 
-// partsOf are what is at the paths, and the filesystems on the devices.
+// partsOf returns what is at the paths, and the filesystems on the devices.
 func partsOf(table mount.Table, paths []string, devices map[string]uint64) (parts []mount.Part, err error) {
 	for _, path := range paths {
 		part, err := table.Of(path)

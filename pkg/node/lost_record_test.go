@@ -10,12 +10,12 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// published is a way in which a volume is published when its record is lost.
+// published is a form in which a volume is published when its record is lost.
 type published struct {
 	name  string
 	kind  backends.AccessType
 	make  func(w *world) (disk string) // the image behind a disk of the node
-	known bool                         // the backend can tell where the volume is without the attributes of Stage
+	known bool                         // the backend can locate the volume without the attributes of Stage
 }
 
 func publishedForms() []published {
@@ -36,8 +36,8 @@ func publishedForms() []published {
 	}
 }
 
-// A volume is published, and its record is lost: it is not unstaged, however often that is asked for, and also when it
-// was staged once more before.
+// A published volume whose record is lost is not unstaged, however often that is requested, even if it was staged once
+// more before.
 func TestRecordLostWhilePublished(t *testing.T) {
 	for _, form := range publishedForms() {
 		for _, again := range []bool{false, true} {
@@ -73,7 +73,7 @@ func TestRecordLostWhilePublished(t *testing.T) {
 	}
 }
 
-// refusesToUnstage checks that a volume is not unstaged that shows at a target.
+// refusesToUnstage checks that a volume that shows at a target is not unstaged.
 func (w *world) refusesToUnstage(staging node.StageRequest, target string, known bool) {
 	w.Helper()
 	if !known {
@@ -89,10 +89,10 @@ func (w *world) refusesToUnstage(staging node.StageRequest, target string, known
 	w.shelf.failure = nil
 }
 
-// The staging path is empty already, and a target shows the volume still.
+// The staging path is already empty, and a target still shows the volume.
 func TestRecordLostAfterUnmount(t *testing.T) {
 	for _, form := range publishedForms() {
-		if !form.known || form.name == "export" { // nothing says then what shows
+		if !form.known || form.name == "export" { // nothing then says what shows
 			continue
 		}
 		t.Run(form.name+", "+string(form.kind), func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestRecordLostAfterUnmount(t *testing.T) {
 	}
 }
 
-// placeOf is where a staged volume shows.
+// placeOf returns where a staged volume shows.
 func (w *world) placeOf(r node.StageRequest) string {
 	if r.Use.Type == backends.Block {
 		return r.StagingPath + "/device"
@@ -123,7 +123,7 @@ func (w *world) placeOf(r node.StageRequest) string {
 	return r.StagingPath
 }
 
-// The directory is the root of a filesystem of its own: where that is mounted is not where the volume is published.
+// The directory is the root of its own filesystem. Where that is mounted is not where the volume is published.
 func TestRecordLostOfAMountedDirectory(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -136,8 +136,8 @@ func TestRecordLostOfAMountedDirectory(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A disk's filesystem is mounted in another mount namespace still. Once it is unmounted in this one nobody can tell
-// from here which disk it was: the call that is repeated is refused too.
+// A disk's filesystem is still mounted in another mount namespace. After the unmount in this one nobody can tell from
+// here which disk it was. A repeated call is refused too.
 func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 	for _, fsType := range []string{"ext4", "btrfs"} {
 		w := newWorld(t)
@@ -158,8 +158,8 @@ func TestRecordLostWhileMountedElsewhere(t *testing.T) {
 	}
 }
 
-// As before; then the disk goes, and another volume's gets its number. What the second is used for keeps the first
-// from nothing.
+// As before; then the disk goes, and another volume's disk gets its number. Use of the second disk does not keep the
+// first volume from being unstaged.
 func TestRecordLostAndNumberUsedAgain(t *testing.T) {
 	for _, fsType := range []string{"ext4", "btrfs"} {
 		w := newWorld(t)
@@ -182,7 +182,7 @@ func TestRecordLostAndNumberUsedAgain(t *testing.T) {
 	}
 }
 
-// The server of a directory is dead and the record lost: what shows in the staging path is known to the kernel.
+// The server of a directory is dead and the record lost. The kernel knows what shows in the staging path.
 func TestRecordLostAndServerStops(t *testing.T) {
 	h := newHanging(t, directoryForm, "unpublish")
 	h.prepare("unpublish")
@@ -196,8 +196,8 @@ func TestRecordLostAndServerStops(t *testing.T) {
 	h.wantNothingLeft()
 }
 
-// sharing is a node with two volumes that are one export. All mounts of sysfs are of one filesystem, which is on no
-// device.
+// sharing returns a node with two volumes that are one export. All mounts of sysfs are of one filesystem, which is on
+// no device.
 func sharing(t *testing.T, noteless bool) *world {
 	t.Helper()
 	needRoot(t)
@@ -209,7 +209,7 @@ func sharing(t *testing.T, noteless bool) *world {
 	return w
 }
 
-// Two volumes are one export, as two static ones may be, and their records are lost: either is unstaged while the other
+// Two volumes are one export, as two static ones may be, and their records are lost. Each is unstaged while the other
 // shows.
 func TestRecordsLostOfOneExport(t *testing.T) {
 	w := sharing(t, true)
@@ -222,8 +222,8 @@ func TestRecordsLostOfOneExport(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// As before, and one of them is staged once more: what shows of the other keeps it from nothing, and is unpublished and
-// unstaged in the other's name.
+// As before, and one of them is staged once more. What shows of the other volume does not block it, and is unpublished
+// and unstaged under the other's name.
 func TestAdoptedPathsAreGivenBack(t *testing.T) {
 	w := sharing(t, true)
 	a, b := w.stageRequest("a"), w.stageRequest("b")
@@ -250,8 +250,8 @@ func TestAdoptedPathsAreGivenBack(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// The backend notes the use of two volumes that are one export: what was adopted for one of them is the other's once
-// that is used again.
+// The backend notes the use of two volumes that are one export. A path adopted for one volume belongs to the other once
+// the other is used again.
 func TestAdoptedPathsAreTheOthers(t *testing.T) {
 	w := sharing(t, false)
 	a, b := w.stageRequest("a"), w.stageRequest("b")
@@ -270,7 +270,7 @@ func TestAdoptedPathsAreTheOthers(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// Of two volumes that are one export one record is lost: what is recorded as the other's is not taken for its own.
+// Two volumes are one export, and one record is lost: a path recorded for the other volume is not adopted.
 func TestOneRecordLostOfOneExport(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		w := sharing(t, false)
@@ -290,15 +290,15 @@ func TestOneRecordLostOfOneExport(t *testing.T) {
 	}
 }
 
-// forgetRecord removes the record of one volume, and starts the service anew.
+// forgetRecord removes the record of one volume, and restarts the service.
 func (w *world) forgetRecord(volume string) {
 	w.Helper()
 	w.must(w.records().Drop(ledger.Record{Volume: volume}))
 	w.restart()
 }
 
-// A pod uses a volume whose record was lost: it cannot be grown or measured, for now. That it does not exist is never
-// said, for that is final.
+// A pod uses a volume whose record was lost. For now the volume cannot be grown or measured. The error never says that
+// it does not exist, because that would be final.
 func TestRecordLostOfWhatIsGrown(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// victim makes the test's binary the process that TestKilled kills: it works in its parent's namespace.
+// victim makes the test's binary the process that TestKilled kills. It works in its parent's namespace.
 const victim = "-test.run=^TestVictim$"
 
 func TestMain(m *testing.M) {

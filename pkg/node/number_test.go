@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// replace detaches the image of a loop device and attaches another one to it. If somebody else takes the device in
-// between, it is tried again.
+// replace detaches the image of a loop device and attaches another one to it. It retries if another process takes the
+// device in between.
 func (w *world) replace(loop, before, image string) {
 	w.Helper()
 	w.must(device.Detach(w.context(), before, patience))
@@ -34,9 +34,9 @@ func (w *world) replace(loop, before, image string) {
 	}
 }
 
-// The disk of a volume goes, and another volume's gets its number. The first one's record excuses nothing of what the
-// second is used for: that is not unstaged while it is mounted elsewhere. Nor does the second's use keep the first from
-// being unstaged.
+// The disk of a volume goes, and another volume's disk gets its number. The first volume's record does not excuse use
+// of the second disk: the second volume is not unstaged while it is mounted elsewhere. Nor does use of the second disk
+// keep the first volume from being unstaged.
 func TestStaleRecordExcusesNoClaim(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.image("a", 16), w.image("b", 16)
@@ -63,8 +63,8 @@ func TestStaleRecordExcusesNoClaim(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A call was cut short before it could record more of a volume's disk than its node. The disk goes, and another
-// volume's gets the node: what that is used for keeps the first from nothing.
+// An interrupted call recorded only the node of a volume's disk. The disk goes, and another volume's disk gets the
+// node. Use of that disk does not keep the first volume from being unstaged.
 func TestCutShortAndNumberUsedAgain(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.image("a", 16), w.image("b", 16)
@@ -80,7 +80,7 @@ func TestCutShortAndNumberUsedAgain(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A raw disk is used by somebody who has claimed it, as dm-crypt or LVM does, also when its pod is gone.
+// A raw disk is in use while it is claimed, as by dm-crypt or LVM, even when its pod is gone.
 func TestRawDiskIsClaimed(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -100,8 +100,8 @@ func TestRawDiskIsClaimed(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A raw image is published, and its staging path shows nothing any more: its loop device stays the pod's, whatever is
-// asked for. Freed, its number would be the next image's.
+// A raw image is published, and its staging path shows nothing any more. Its loop device stays with the pod, whatever
+// is requested. If freed, the next image would get its number.
 func TestLoopDeviceOfWhatIsPublishedStays(t *testing.T) {
 	for name, ask := range map[string]func(w *world, staging *node.StageRequest){
 		"staging fails": func(w *world, _ *node.StageRequest) {
@@ -138,8 +138,8 @@ func TestLoopDeviceOfWhatIsPublishedStays(t *testing.T) {
 	}
 }
 
-// A process that can open no more files cannot ask whether a device is mounted elsewhere, which is no reason to take it
-// for free: a cloud would detach it.
+// A process that can open no more files cannot ask whether a device is mounted elsewhere. The device must not count as
+// free then: a cloud would detach it.
 func TestUnaskedDeviceIsNotFree(t *testing.T) {
 	w := newWorld(t)
 	loop := w.attach(w.image("a", 16))
@@ -152,7 +152,7 @@ func TestUnaskedDeviceIsNotFree(t *testing.T) {
 	w.want(err, backends.Unavailable, "cannot tell whether "+loop)
 }
 
-// withoutFiles makes a call while this process can open no file more.
+// withoutFiles makes a call while this process can open no more files.
 func withoutFiles(w *world, call func() error) error {
 	w.Helper()
 	var before unix.Rlimit
@@ -162,7 +162,7 @@ func withoutFiles(w *world, call func() error) error {
 	return call()
 }
 
-// The number of a disk that has gone is given to one that does not answer: whoever opens that waits for its server.
+// The number of a removed disk is given to one that does not answer: opening that one waits for its server.
 func TestUnstageOpensNoStranger(t *testing.T) {
 	server := stall.Serve(t)
 	w := newServedWorld(t)

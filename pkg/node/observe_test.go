@@ -39,7 +39,7 @@ func TestOwnership(t *testing.T) {
 			if root, below := w.groupOf(publishing.TargetPath), w.groupOf(file); root != 4711 || below != 4711 {
 				t.Errorf("the root belongs to group %d and a new file to %d, want 4711", root, below)
 			}
-			// No work, no ownership: what a user changes stays as it is.
+			// Without work, ownership is not applied: a user's changes stay.
 			w.must(os.Chown(file, 0, 99))
 			w.stage(staging)
 			w.restart()
@@ -55,7 +55,7 @@ func TestOwnership(t *testing.T) {
 			if got := w.groupOf(file); got != 4712 {
 				t.Errorf("after staging for group 4712 the file belongs to %d", got)
 			}
-			// A run that was cut short is made up for.
+			// An interrupted run is completed.
 			w.must(os.Chown(file, 0, 99))
 			l := w.records()
 			record := l.Get("v")
@@ -169,7 +169,7 @@ func TestExpand(t *testing.T) {
 	}
 }
 
-// What is at the staging path is not the volume any more, and a target shows it still: nothing there is grown.
+// The staging path no longer shows the volume, and a target still does: nothing there is grown.
 func TestExpandOfWhatIsNotStaged(t *testing.T) {
 	for _, form := range forms() {
 		if form.fsType == "" {
@@ -192,7 +192,7 @@ func TestExpandOfWhatIsNotStaged(t *testing.T) {
 	}
 }
 
-// The kubelet binds the device of a raw volume once more, to a path that it tells nobody, and measures it there.
+// The kubelet binds the device of a raw volume once more, at a private path, and measures it there.
 func TestDeviceIsMeasuredWhereItIsBoundAgain(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)
@@ -284,7 +284,7 @@ func TestExpandWhatHasNoDevice(t *testing.T) {
 	w.unstage(staging)
 }
 
-// A device of the node that is too small may be larger in a moment; for reading only nothing grows.
+// A device of the node that is too small may be larger in a moment. A read-only filesystem does not grow.
 func TestExpandDeviceOfTheNode(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -312,7 +312,7 @@ func TestExpandDeviceOfTheNode(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// What could not be staged has no record, and is reported with the cause until it is staged or given up (CSI,
+// A volume that could not be staged has no record. It is reported with the cause until it is staged or given up (CSI,
 // NodeGetVolumeHealth).
 func TestHealthOfWhatCouldNotBeMadeReady(t *testing.T) {
 	w := newWorld(t)

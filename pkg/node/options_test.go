@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// flagsAt are the flags of the mount at a path (statfs(2)).
+// flagsAt returns the flags of the mount at a path (statfs(2)).
 func (w *world) flagsAt(path string) int64 {
 	w.Helper()
 	var fs unix.Statfs_t
@@ -18,8 +18,8 @@ func (w *world) flagsAt(path string) int64 {
 	return fs.Flags
 }
 
-// Options about the mount itself are honoured for every form of volume, when it is staged and when it is
-// published; being asked for others than those that are there is refused.
+// Options of the mount itself are honoured for every form of volume, when it is staged and when it is published. A
+// request for options that an existing mount lacks is refused.
 func TestMountAttributes(t *testing.T) {
 	const all = unix.ST_NOSUID | unix.ST_NODEV | unix.ST_NOEXEC | unix.ST_NOATIME
 	options := []string{"nosuid", "nodev", "noexec", "exec", "noexec", "noatime", "_netdev"}
@@ -58,7 +58,7 @@ func TestMountAttributes(t *testing.T) {
 	}
 }
 
-// What only a filesystem can have is refused for a directory, also when it is published.
+// Options that only a filesystem can have are refused for a directory, also when it is published.
 func TestFilesystemOptionsOfADirectory(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -77,8 +77,8 @@ func TestFilesystemOptionsOfADirectory(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A label is refused with the reason where the kernel has no SELinux, and nothing is left. Where it has, a
-// volume cannot have two.
+// If the kernel has no SELinux, a label is refused with that reason, and nothing is left. With SELinux a volume cannot
+// have two labels.
 func TestSELinuxLabels(t *testing.T) {
 	w := newWorld(t)
 	w.image("v", 16)

@@ -13,16 +13,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 )
 
-// ownershipLogInterval is how often the log says how far a walk has come.
+// ownershipLogInterval is how often the progress of a walk is logged.
 const ownershipLogInterval = 10 * time.Second
 
-// OwnershipObserver is told of the walks that give files to a group, from several goroutines.
+// OwnershipObserver observes the walks that give files to a group. It is called from several goroutines.
 type OwnershipObserver interface {
 	WalkBegan()
-	// WalkProgressed gets the entries that were looked at since it was last called for the same walk, and
-	// those among them that were changed, or could not be.
+	// WalkProgressed gets the number of entries that were visited since its last call for the same walk, how many of them
+	// were changed, and how many could not be changed.
 	WalkProgressed(entries, changed, denied int64)
-	// WalkEnded gets an error when the walk was cut short.
+	// WalkEnded gets an error if the walk was cut short.
 	WalkEnded(took time.Duration, err error)
 }
 
@@ -37,7 +37,7 @@ func (st *staging) own(ctx context.Context) error {
 	})
 }
 
-// giveFiles gives the files of a volume to a group, in the background when that takes longer than the call.
+// giveFiles gives the files of a volume to a group, and continues in the background if that takes longer than the call.
 func (s *Service) giveFiles(ctx context.Context, volume, group string, request ownership.Request) error {
 	gid, err := ownership.ParseGID(group)
 	if err != nil {
@@ -54,14 +54,14 @@ func (s *Service) giveFiles(ctx context.Context, volume, group string, request o
 	return err
 }
 
-// walk gives the files to the group and tells the log of it.
+// walk gives the files to the group and logs the result.
 func walk(ctx context.Context, log *slog.Logger, request ownership.Request) error {
 	result, err := ownership.Apply(ctx, request)
 	if err != nil {
 		return err
 	}
 	level := slog.LevelInfo
-	if result.Denied > 0 { // The pod starts all the same, as with the kubelet, and may not be able to write.
+	if result.Denied > 0 { // As with the kubelet, the pod starts all the same, and may be unable to write.
 		level = slog.LevelWarn
 	}
 	log.Log(ctx, level, "gave the files to the group",
@@ -69,8 +69,8 @@ func walk(ctx context.Context, log *slog.Logger, request ownership.Request) erro
 	return nil
 }
 
-// exclusive reports whether the files can be reached through this staging only. A directory or an export is
-// shared with who knows whom; a device's filesystem is not, before the volume is published.
+// exclusive reports whether the files can be reached only through this staging. A directory or an export may have other
+// users; a device's filesystem has none before the volume is published.
 func (st *staging) exclusive() bool {
 	return st.want.Source.Kind == ledger.Device && len(st.record.Published) == 0
 }
@@ -79,22 +79,22 @@ func (st *staging) exclusive() bool {
 type walkReport struct {
 	log      *slog.Logger
 	observer OwnershipObserver // nil for none
-	told     ownership.Result  // to the observer
-	logged   time.Duration     // into the walk, when the log was last written to
-	entries  atomic.Int64      // that were looked at so far
+	told     ownership.Result  // last told to the observer
+	logged   time.Duration     // time into the walk at the last log line
+	entries  atomic.Int64      // visited so far
 }
 
-// progress says how far the walk has come.
+// progress returns how far the walk has come.
 func (r *walkReport) progress() string { return fmt.Sprintf("%d looked at", r.entries.Load()) }
 
-// Began is of ownership.Observer.
+// Began implements ownership.Observer.
 func (r *walkReport) Began() {
 	if r.observer != nil {
 		r.observer.WalkBegan()
 	}
 }
 
-// Progressed is of ownership.Observer.
+// Progressed implements ownership.Observer.
 func (r *walkReport) Progressed(soFar ownership.Result, elapsed time.Duration) {
 	if r.observer != nil {
 		r.observer.WalkProgressed(soFar.Entries-r.told.Entries, soFar.Changed-r.told.Changed, soFar.Denied-r.told.Denied)
@@ -109,7 +109,7 @@ func (r *walkReport) Progressed(soFar ownership.Result, elapsed time.Duration) {
 		"rate", int64(float64(soFar.Entries)/elapsed.Seconds()), "elapsed", elapsed.Round(time.Second))
 }
 
-// Ended is of ownership.Observer.
+// Ended implements ownership.Observer.
 func (r *walkReport) Ended(elapsed time.Duration, err error) {
 	if r.observer != nil {
 		r.observer.WalkEnded(elapsed, err)

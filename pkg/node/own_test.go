@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 )
 
-// sums adds up what an observer is told.
+// sums adds up the calls of an observer.
 type sums struct {
 	began, ended, failed      int
 	entries, changed, refused int64

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestDamageStopsNobody stages an ext4 whose own superblock asks for a panic of the kernel at the first error, which
-// whoever could write to the device raw may have put there.
+// TestDamageStopsNobody stages an ext4 whose superblock asks for a kernel panic at the first error. A writer of the raw
+// device may have put that there.
 func TestDamageStopsNobody(t *testing.T) {
 	for _, mode := range []backends.AccessMode{backends.SingleNodeMultiWriter, backends.SingleNodeReaderOnly} {
 		for _, options := range [][]string{nil, {"errors=remount-ro"}} {

@@ -8,13 +8,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
-// phase is one step of an operation, with the name that stands in its errors.
+// phase is one step of an operation. Its name appears in errors.
 type phase[T any] struct {
 	name string
 	run  func(operation T, ctx context.Context) error
 }
 
-// runPhases runs the phases in their order until one fails or the context ends.
+// runPhases runs the phases in order until one fails or the context ends.
 func runPhases[T any](ctx context.Context, operation T, phases []phase[T]) error {
 	for _, p := range phases {
 		err := ctx.Err()
@@ -36,7 +36,7 @@ func (p phase[T]) step(ctx context.Context, operation T) error {
 	return err
 }
 
-// failed gives an error the operation and the volume that it is about.
+// failed adds the operation and the volume to an error.
 func failed(operation, volume string, err error) error {
 	if err == nil {
 		return nil
@@ -44,8 +44,7 @@ func failed(operation, volume string, err error) error {
 	return &backends.Error{Kind: kindOf(err), Op: operation, Volume: volume, Err: err}
 }
 
-// kindOf is backends.KindOf, and Unavailable for an operation that ran out of time: it may go on or be
-// done by now.
+// kindOf is backends.KindOf, but Unavailable for an operation that ran out of time: it may still run or be done by now.
 func kindOf(err error) backends.Kind {
 	kind := backends.KindOf(err)
 	if kind == backends.Unknown && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {

@@ -10,16 +10,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// own makes a directory a mount of its own, with a propagation.
+// own makes a directory its own mount, with a propagation.
 func (w *world) own(dir string, propagation uintptr) {
 	w.Helper()
 	w.mkdir(dir)
 	w.must(unix.Mount(dir, dir, "", unix.MS_BIND, ""))
 	w.must(unix.Mount("", dir, "", propagation, ""))
-	w.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // also when the test has done so
+	w.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // even if the test has unmounted it
 }
 
-// In a container, what is mounted where the host does not see it is refused, before anything is made, with the cure.
+// In a container, a mount that the host would not see is refused, before anything is created, with the cure.
 func TestMissingPropagation(t *testing.T) {
 	for _, form := range forms() {
 		t.Run(form.name, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestMissingPropagation(t *testing.T) {
 				filepath.Dir(publishing.TargetPath))
 			w.must(unix.Mount("", w.path("pods"), "", unix.MS_SHARED, ""))
 			w.publish(publishing)
-			// What is there already is taken down whatever it is on, and left as it is.
+			// An existing mount stays as it is, or is unmounted, whatever it is on.
 			w.must(unix.Mount("", w.path("pods"), "", unix.MS_PRIVATE, ""))
 			w.publish(publishing)
 			w.unpublish(publishing)
@@ -60,7 +60,7 @@ func TestMissingPropagation(t *testing.T) {
 	}
 }
 
-// Where nobody looks from outside, as on a machine without containers, nothing is asked.
+// Without an outside view, as on a machine without containers, nothing is checked.
 func TestPropagationIsForContainers(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")

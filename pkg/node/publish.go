@@ -12,18 +12,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// publishing is one call of Publish on its way through the phases.
+// publishing is the state of one call of Publish during its phases.
 type publishing struct {
 	service *Service
 	request PublishRequest
 	record  ledger.Record
 	want    ledger.Publication
-	place   string      // where the volume shows in the staging path
-	staged  mount.State // what shows there
+	place   string      // where the volume is mounted in the staging path
+	staged  mount.State // what is mounted there
 	done    bool        // it is published already
 }
 
-// publishPhases is the order of publishing.
+// publishPhases returns the phases of Publish in their order.
 func publishPhases() []phase[*publishing] {
 	return []phase[*publishing]{
 		{"request", (*publishing).check},
@@ -39,14 +39,14 @@ func publishPhases() []phase[*publishing] {
 	}
 }
 
-// Publish shows a staged volume at the target path, whose parent exists. Publishing again in the same
-// way succeeds without work. After a failure the target is not left behind by this call.
+// Publish mounts a staged volume at the target path, whose parent exists. Publishing again in the same way succeeds
+// without work. A call that fails leaves no target that it created.
 //
 // Kinds: Invalid for a request that cannot be met, also when the target is a symlink; InUse when the volume is not
-// staged at the staging path or not in this way, when it may be published once only and is published elsewhere (CSI,
+// staged at the staging path or not in this way, when it may be published only once and is published elsewhere (CSI,
 // NodePublishVolume, second table), and when its files belong to a pod of another group; Exists when it is published at
-// the target in another way, or something else is mounted there; Busy while the files are given to a group, which goes
-// on in the background.
+// the target in another way, or something else is mounted there; Busy while the files are being given to a group, which
+// continues in the background.
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
 	err := s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
 		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
@@ -56,7 +56,7 @@ func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
 	return err
 }
 
-// check looks at the request alone.
+// check validates the request alone.
 func (p *publishing) check(context.Context) error {
 	r := &p.request
 	target, err := safepath.Absolute(r.TargetPath)

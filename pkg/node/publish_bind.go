@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// put records the publication, before it is made.
+// put records the publication before it is mounted.
 func (p *publishing) put(context.Context) error {
 	if before, ok := p.record.Publication(p.want.Target); ok && before == p.want {
 		return nil
@@ -19,16 +19,16 @@ func (p *publishing) put(context.Context) error {
 	return p.service.ledger.Put(p.record)
 }
 
-// bind shows the volume at the target, unless it does already: the mount is the mark.
+// bind mounts the volume at the target, unless it is mounted there already: the mount is the mark.
 func (p *publishing) bind(ctx context.Context) error {
 	_, err := setup.Run(ctx, setup.Mountpoint{Mounted: p.settled}, p.build)
 	return err
 }
 
-// settled reports whether the volume shows at the target in the way that is asked for.
+// settled reports whether the volume is mounted at the target as requested.
 func (p *publishing) settled(context.Context) (bool, error) { return p.done, nil }
 
-// build makes the target and shows the volume there. What it made goes again if that fails.
+// build creates the target and mounts the volume there. If that fails, it removes the target that it created.
 func (p *publishing) build(ctx context.Context) (didWork bool, err error) {
 	created, err := p.show()
 	if err == nil {
@@ -44,7 +44,7 @@ func (p *publishing) build(ctx context.Context) (didWork bool, err error) {
 func (p *publishing) show() (created bool, err error) {
 	target, err := safepath.OpenTarget(p.want.Target)
 	if backends.Is(err, backends.NotFound) {
-		// NotFound would say that there is no such volume.
+		// NotFound would say that the volume does not exist.
 		return false, backends.Errorf(backends.Invalid, "the parent directory of the target must exist: %w", err)
 	}
 	if err != nil {
@@ -66,8 +66,8 @@ func (p *publishing) show() (created bool, err error) {
 	return created, err
 }
 
-// checkHidesNothing refuses a target that was there before and holds data: a mount over it would hide the
-// data, and Unpublish could not remove the target. Kinds: InUse.
+// checkHidesNothing refuses an existing target that holds data: a mount would hide the data, and Unpublish could not
+// remove the target. Kinds: InUse.
 func checkHidesNothing(target string) error {
 	entries, err := os.ReadDir(target)
 	switch info, look := os.Lstat(target); {
@@ -81,7 +81,7 @@ func checkHidesNothing(target string) error {
 	return nil
 }
 
-// withCleanup adds what went wrong in cleaning up to the error that made it necessary. Something is left then.
+// withCleanup adds the error of a failed cleanup to the error that required it. Something is left behind then.
 func withCleanup(err, cleanup error) error {
 	if cleanup == nil {
 		return err

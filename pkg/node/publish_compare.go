@@ -11,11 +11,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// compare looks at what is at the target already.
+// compare checks what is mounted at the target already.
 func (p *publishing) compare(ctx context.Context) error {
 	target := p.request.TargetPath
 	before, recorded := p.record.Publication(target)
-	recorded = recorded && !before.Adopted // What was adopted is known by what shows there.
+	recorded = recorded && !before.Adopted // An adopted publication is known by its mount.
 	state, err := mount.Inspect(ctx, target)
 	switch {
 	case mount.Corrupted(err):
@@ -23,7 +23,7 @@ func (p *publishing) compare(ctx context.Context) error {
 	case err != nil || !state.Mounted:
 		return err
 	case !state.SameRoot(p.staged) && recorded:
-		// The volume was staged anew since, and the target shows what it was before.
+		// The volume was staged again since, and the target shows the earlier mount.
 		return mount.Unmount(ctx, target)
 	case !state.SameRoot(p.staged):
 		return backends.Errorf(backends.Exists, "something else is mounted at %s: unmount it, or choose another path", target)
@@ -39,7 +39,7 @@ func (p *publishing) compare(ctx context.Context) error {
 	return compareOptions(target, p.request.MountOptions)
 }
 
-// checkExclusive refuses a second target for a volume that may have one only.
+// checkExclusive refuses a second target for a volume that may have only one.
 func (p *publishing) checkExclusive(ctx context.Context) error {
 	record, targets := p.service.livePublications(ctx, p.record.WithoutPublication(p.want.Target))
 	for _, target := range targets {
@@ -56,8 +56,8 @@ func (p *publishing) checkExclusive(ctx context.Context) error {
 	return nil
 }
 
-// samePath reports whether two paths are one but for symlinks above them, which what was adopted from the mount table
-// has not.
+// samePath reports whether two paths are the same apart from symlinks in their parents. Paths that were adopted from
+// the mount table contain no symlinks.
 func samePath(a, b string) bool {
 	one, err := os.Stat(filepath.Dir(a))
 	if err != nil || filepath.Base(a) != filepath.Base(b) {
@@ -67,7 +67,7 @@ func samePath(a, b string) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// exclusive reports whether a volume in the mode has one target at most: all modes of a single node but
+// exclusive reports whether a volume in the mode may have only one target. That is true of all single-node modes except
 // the one for many writers (CSI, NodePublishVolume, second table).
 func exclusive(mode backends.AccessMode) bool {
 	switch mode {
@@ -79,7 +79,7 @@ func exclusive(mode backends.AccessMode) bool {
 	return false
 }
 
-// checkShown sees to it that the pod will see what is mounted at the target.
+// checkShown refuses a target at which the pod would not see the mount.
 func (p *publishing) checkShown(ctx context.Context) error {
 	if p.done {
 		return nil

@@ -9,18 +9,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 )
 
-// awaitWork waits for a walk over the files that an earlier call began. Until it has ended nobody else gets the files.
+// awaitWork waits for a walk over the files that an earlier call began. Until it has ended, no other group gets the
+// files.
 func (p *publishing) awaitWork(ctx context.Context) error {
 	return p.service.works.Wait(ctx, p.request.Volume)
 }
 
-// forgetWork forgets the outcome of a walk that nobody asked for: it says nothing of the files that the pod will make.
+// forgetWork drops the outcome of a walk that no phase asked for. It says nothing about files that the pod will create.
 func (p *publishing) forgetWork(ctx context.Context) error {
 	return p.service.works.Stop(ctx, p.request.Volume)
 }
 
-// own gives the files to the pod's group, if the volume was staged for another one, as for the first of two pods that
-// use it one after the other. While a pod has the volume whose group they belong to, they stay its own.
+// own gives the files to the pod's group if the volume was staged for another group, as when two pods use it one after
+// the other. While a pod of the files' group has the volume, the files stay with that group.
 func (p *publishing) own(ctx context.Context) error {
 	asked, staged := p.group(), *p.record.Staged
 	if asked == "" || asked == staged.Group {
@@ -31,7 +32,7 @@ func (p *publishing) own(ctx context.Context) error {
 		return err
 	}
 	p.record = record
-	if err := p.putGroup(""); err != nil { // what a walk leaves that is cut short
+	if err := p.putGroup(""); err != nil { // the state that an interrupted walk leaves
 		return err
 	}
 	err := p.service.giveFiles(ctx, p.request.Volume, asked, ownership.Request{
@@ -43,7 +44,7 @@ func (p *publishing) own(ctx context.Context) error {
 	return p.putGroup(asked)
 }
 
-// group is the group that the files must belong to; empty for any. As with the kubelet, who only reads needs none.
+// group returns the group that the files must belong to; empty for any. As with the kubelet, a reader needs none.
 func (p *publishing) group() string {
 	if !p.service.ownGroups || p.request.Use.Type != backends.Mount || p.want.ReadOnly {
 		return ""
@@ -51,7 +52,7 @@ func (p *publishing) group() string {
 	return p.request.MountGroup
 }
 
-// checkGroup refuses a group while the files belong to another one whose pod may use them.
+// checkGroup refuses a group while the files belong to another group, whose pod may use them.
 func (p *publishing) checkGroup(asked, has string, live []string) error {
 	switch {
 	case has == "" || len(live) == 0:
@@ -66,7 +67,7 @@ func (p *publishing) checkGroup(asked, has string, live []string) error {
 			"give the pods the same fsGroup, or stop those that use the volume", strings.Join(live, ", "), has, asked)
 }
 
-// putGroup records which group the files belong to; empty when that is not known.
+// putGroup records the group that the files belong to; empty if unknown.
 func (p *publishing) putGroup(group string) error {
 	staged := *p.record.Staged
 	if staged.Group == group {

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// checkStaged sees to it that the volume is staged, and in a way that allows what is asked for.
+// checkStaged checks that the volume is staged, and in a way that allows the request.
 func (p *publishing) checkStaged(ctx context.Context) error {
 	r, staged := p.request, p.record.Staged
 	if staged == nil || staged.Path != r.StagingPath || staged.Pending {
@@ -40,8 +40,8 @@ func (p *publishing) checkStaged(ctx context.Context) error {
 	return nil
 }
 
-// checkOptions refuses options that a bind mount cannot have and that the staged volume has not. Of the
-// options of a filesystem the labels are known; the others were given when it was staged, and are not asked for again.
+// checkOptions refuses options that a bind mount cannot have, and SELinux labels that the staged volume does not have.
+// Other options of a filesystem were given when it was staged, and are not checked again.
 func (p *publishing) checkOptions(staged ledger.Staging) error {
 	if staged.Source.Kind == ledger.Directory {
 		return mountoptions.Directory{}.Check("", p.request.MountOptions)

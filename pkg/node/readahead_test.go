@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// readAhead is the read-ahead in KiB of the device that a filesystem is on.
+// readAhead returns the read-ahead in KiB of a filesystem's device.
 func (w *world) readAhead(path string) int {
 	w.Helper()
 	var stat unix.Stat_t
@@ -29,8 +29,8 @@ func (w *world) readAhead(path string) int {
 	return sectors / 2
 }
 
-// The class parameter readAheadKiB of the local backend reaches the device of the staged volume, and no volume
-// inherits what another one that had the same loop device was given.
+// The class parameter readAheadKiB of the local backend reaches the device of the staged volume. No volume inherits the
+// value of an earlier one with the same loop device.
 func TestReadAheadOfAClass(t *testing.T) {
 	w := newWorld(t)
 	instance, err := local.Definition().Open(w.context(),
@@ -66,7 +66,7 @@ func TestReadAheadOfAClass(t *testing.T) {
 	}
 }
 
-// With the mount option discard a volume gives back what was deleted at once, and without it does not.
+// With the mount option discard a volume gives back deleted space at once, and without it does not.
 func TestDiscardOption(t *testing.T) {
 	for _, options := range [][]string{{"discard"}, nil} {
 		w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 )
 
-// sizeFor is how large an image of a type must be, in MiB.
+// sizeFor returns the required size of an image of a type, in MiB.
 func sizeFor(fsType string) int64 {
 	if fsType == "ext4" {
 		return 16
@@ -24,7 +24,7 @@ func sizeFor(fsType string) int64 {
 	return 300
 }
 
-// unmounted makes an image that was unmounted cleanly, with one file on it.
+// unmounted returns an image that was unmounted cleanly, with one file on it.
 func (w *world) unmounted(fsType string) (image string) {
 	w.Helper()
 	if err := filesystem.Missing(fsType); err != nil {
@@ -40,8 +40,8 @@ func (w *world) unmounted(fsType string) (image string) {
 	return image
 }
 
-// crashed makes a copy of such an image while it is mounted, a file is open that has no name any more, and
-// there is something in the journal only.
+// crashed returns a copy of such an image, made while it is mounted, a deleted file is open, and some data is only in
+// the journal.
 func (w *world) crashed(fsType string) (image string) {
 	w.Helper()
 	image = w.unmounted(fsType)
@@ -70,7 +70,7 @@ func (w *world) crashed(fsType string) (image string) {
 	return image
 }
 
-// node puts volume v on the shelf as a device of the node: a loop device that is none of an image's.
+// node puts volume v on the shelf as a device of the node: a loop device that does not count as an image's.
 func (w *world) node(image string, readOnly bool) (path string) {
 	w.Helper()
 	path = w.attach(image)
@@ -105,8 +105,8 @@ func (w *world) protected(path string) bool {
 	return value != 0
 }
 
-// inherit attaches an image to a loop device that was write-protected when its image before was detached, and
-// returns that. If somebody else takes the device in between, it is tried again, and his is not protected.
+// inherit attaches an image to a loop device that was write-protected when its earlier image was detached, and returns
+// the device. If another process takes the device in between, it lifts the protection of that device and retries.
 func (w *world) inherit(image string) (loop string) {
 	w.Helper()
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
@@ -130,8 +130,8 @@ func (w *world) inherit(image string) (loop string) {
 	return loop
 }
 
-// The kernel leaves a loop device write-protected that was so when it was detached: the next volume to get it takes
-// that away.
+// The kernel leaves a loop device write-protected if it was so when it was detached. The next volume to get it lifts
+// that.
 func TestProtectionIsNotInherited(t *testing.T) {
 	w := newWorld(t)
 	loop := w.inherit(w.image("v", 16))
@@ -149,8 +149,8 @@ func TestProtectionIsNotInherited(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A volume that is staged for reading only is not written to, whether or not its filesystem was unmounted
-// cleanly, whether it is an image or a device, and whatever its options say.
+// A read-only staged volume is not written to, whether or not its filesystem was unmounted cleanly, whether it is an
+// image or a device, and whatever its options say.
 func TestReadOnlyNeverWrites(t *testing.T) {
 	for _, fsType := range filesystem.Types() {
 		for state, prepare := range map[string]func(*world, string) string{"clean": (*world).unmounted,
@@ -211,13 +211,13 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 	}
 }
 
-// asItStands is the mount option with which a filesystem is read without what is in its log.
+// asItStands returns the mount option that reads a filesystem without the contents of its log.
 func asItStands(fsType string) string {
 	return map[string]string{"ext4": "noload", "xfs": "norecovery", "btrfs": "rescue=nologreplay"}[fsType]
 }
 
-// A filesystem whose log has to be replayed lacks what was synced last without that, all of it even: it is not shown
-// for reading only, unless that is asked for. Once it was staged for writing it is.
+// A filesystem whose log has to be replayed lacks the data that was synced last, perhaps all of it. Read-only staging
+// refuses it unless the request asks for that. After it was staged for writing, it is accepted.
 func TestUncleanIsRefused(t *testing.T) {
 	for _, fsType := range filesystem.Types() {
 		for _, form := range []string{"image", "device"} {
@@ -251,8 +251,8 @@ func uncleanIsRefused(t *testing.T, fsType, form string) {
 	w.unstage(request)
 }
 
-// A staging for reading only that is refused leaves the device as it was: whoever uses it next may write to it, unless
-// it was protected before.
+// A refused read-only staging leaves the device as it was: the next user may write to it, unless it was protected
+// before.
 func TestRefusalLeavesNoProtection(t *testing.T) {
 	for name, prepare := range map[string]func(*world, *node.StageRequest) (image string){
 		"blank": func(w *world, _ *node.StageRequest) string { return w.image("blank", 16) },
@@ -292,7 +292,7 @@ func TestRefusalLeavesNoProtection(t *testing.T) {
 	}
 }
 
-// A copy of a filesystem that was frozen, as a snapshot is, shows all its files for reading only.
+// A copy of a frozen filesystem, such as a snapshot, shows all its files when it is staged read-only.
 func TestFrozenIsShown(t *testing.T) {
 	for _, fsType := range filesystem.Types() {
 		t.Run(fsType, func(t *testing.T) { frozenIsShown(newWorld(t), fsType) })
@@ -317,8 +317,8 @@ func frozenIsShown(w *world, fsType string) {
 	w.wantNothingLeft()
 }
 
-// Write protection that staging for reading left, because the node forgot the volume, is lifted by staging
-// for writing; what the device itself has is not, and is named.
+// Staging for writing lifts the write protection that read-only staging left when the node forgot the volume. The
+// device's own protection is not lifted, and is named.
 func TestWriteProtectedDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.unmounted("ext4")
@@ -350,7 +350,7 @@ func TestWriteProtectedDevice(t *testing.T) {
 	}
 }
 
-// A raw device that is staged for reading only refuses writes whoever opens it.
+// A raw device that is staged read-only refuses writes, whoever opens it.
 func TestReadOnlyBlock(t *testing.T) {
 	for _, form := range []string{"image", "device"} {
 		t.Run(form, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// TestRefusedStagingGivesBack has stagings refused before anything is made. After a final refusal nobody unstages the
-// volume: so it is not in use then, unless it was before.
+// TestRefusedStagingGivesBack has stagings refused before anything is created. After a final refusal nobody unstages
+// the volume. So it must not be in use then, unless it was before.
 func TestRefusedStagingGivesBack(t *testing.T) {
 	w := newWorld(t)
 	for name, put := range map[string]func(string){"directory": w.directory, "export": w.export,
@@ -39,7 +39,7 @@ func TestRefusedStagingGivesBack(t *testing.T) {
 	}
 }
 
-// isRefused checks that a staging is refused for what it asks, and whether the volume is in use then.
+// isRefused checks that a request for staging is refused, and whether the volume is in use afterwards.
 func (w *world) isRefused(refusal string, request node.StageRequest, used bool) {
 	w.Helper()
 	err := w.service.Stage(w.context(), request)
@@ -52,8 +52,8 @@ func (w *world) isRefused(refusal string, request node.StageRequest, used bool) 
 	}
 }
 
-// TestRefusedStagingThatCannotGiveBack has the backend fail meanwhile: the refusal is not final then, so that somebody
-// unstages the volume.
+// TestRefusedStagingThatCannotGiveBack has the backend fail meanwhile. Then the refusal is not final, so that the
+// orchestrator unstages the volume.
 func TestRefusedStagingThatCannotGiveBack(t *testing.T) {
 	w := newWorld(t)
 	w.directory("v")
@@ -62,7 +62,7 @@ func TestRefusedStagingThatCannotGiveBack(t *testing.T) {
 	request.Use.FSType = "ntfs"
 	w.want(w.service.Stage(w.context(), request), backends.Unavailable, "ntfs", "the disk is gone")
 	w.shelf.stuck = nil
-	// This one did not bring it into use, and must not end that. So it is not final either.
+	// This call did not begin the use, and must not end it. So it is not final either.
 	w.want(w.service.Stage(w.context(), request), backends.Unavailable, "ntfs", "in use")
 	w.unstage(request)
 	if w.shelf.Used(w.context(), "v") {

@@ -18,16 +18,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/internal/samples"
 )
 
-// A device whose beginning was lost is never formatted, be it an image, whose file tells where it holds data, or a
-// disk. The error says where something was seen, and what can be done.
+// A device that lost its beginning is never formatted, neither an image, whose file tells where it holds data, nor a
+// disk. The error says where data was seen, and what can be done.
 func TestRemnants(t *testing.T) {
 	for _, s := range samples.Remnants() {
 		t.Run(s.Name, func(t *testing.T) { neverTouched(t, s, filesystem.Types(), "at byte ", "if nothing on it is needed") })
 	}
 }
 
-// What bears the mark of somebody else beside a filesystem is ambiguous: it is neither formatted nor mounted, as
-// whatever it is staged.
+// A filesystem beside the signature of another user of the device is ambiguous. It is neither formatted nor mounted,
+// whatever type is requested.
 func TestOwnedBySomebodyElse(t *testing.T) {
 	for _, s := range samples.Owned() {
 		t.Run(s.Name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func neverTouched(t *testing.T, s samples.Sample, fsTypes []string, words ...str
 			w := newWorld(t)
 			image := w.image("v", s.Size()>>20)
 			w.must(os.Remove(image))
-			w.must(os.Link(made, image)) // The sample stays as it is, or the test fails.
+			w.must(os.Link(made, image)) // The sample must stay unchanged, or the test fails.
 			file, err := os.Open(image)
 			w.must(err)
 			defer file.Close()
@@ -71,8 +71,8 @@ func neverTouched(t *testing.T, s samples.Sample, fsTypes []string, words ...str
 	}
 }
 
-// disk puts volume v on the shelf as a disk: a loop device over a file that nobody can be asked about, because it has
-// no name any more.
+// disk puts volume v on the shelf as a disk: a loop device over a file that cannot be asked, because it has no name any
+// more.
 func (w *world) disk(image string) {
 	w.Helper()
 	path := w.node(image, false)
@@ -85,7 +85,7 @@ func (w *world) disk(image string) {
 	})
 }
 
-// contents stands for all that a sparse file holds, and where.
+// contents returns a digest of the contents of a sparse file, and of where they are.
 func contents(t *testing.T, file *os.File) [sha256.Size]byte {
 	t.Helper()
 	hash := sha256.New()
@@ -106,10 +106,10 @@ func contents(t *testing.T, file *os.File) [sha256.Size]byte {
 	}
 }
 
-// What somebody else made is formatted only if every byte of it is known to be zero, or if he says that samples do.
-// What this driver made is formatted by samples, too.
+// A volume that this driver did not create is formatted only if every byte is known to be zero, or if the request
+// trusts samples. A volume that this driver created is formatted on the evidence of samples, too.
 func TestWholeProof(t *testing.T) {
-	const odd = 133<<20 + 7*4096 // no sample is of it
+	const odd = 133<<20 + 7*4096 // no sample covers it
 	for _, test := range []struct {
 		name, form string
 		mib        int64
@@ -148,8 +148,8 @@ func TestWholeProof(t *testing.T) {
 	}
 }
 
-// A filesystem that was made over all of a disk which had partitions before is mounted as before: what tools leave of
-// the partitions then is not in use.
+// A filesystem that was created over a whole disk with partitions is mounted as before: the remains of the partitions
+// are not in use.
 func TestFormattedOverPartitions(t *testing.T) {
 	for _, label := range []string{"dos", "gpt"} {
 		for _, fsType := range filesystem.Types() {

@@ -14,12 +14,12 @@ type StageRequest struct {
 	Settings     classes.Settings
 	MountOptions []string
 	MountGroup   string // a group ID in decimal digits; empty for none
-	// TrustSamples lets a device be formatted that is so large that only known places and samples of it were read. Without
+	// TrustSamples allows formatting a device that is so large that only known places and samples of it were read. Without
 	// it every byte must have been read.
 	TrustSamples bool
 }
 
-// AllowFormat is the volume attribute that stands for TrustSamples in a PersistentVolume made by hand; its value is
+// AllowFormat is the volume attribute that stands for TrustSamples in a hand-written PersistentVolume. Its value is
 // true or false.
 const AllowFormat = "stowage.dev/allowFormat"
 
@@ -38,21 +38,21 @@ type PublishRequest struct {
 type Use struct {
 	Type   backends.AccessType
 	Mode   backends.AccessMode
-	FSType string // what the capability names; empty for the Settings' or the default
+	FSType string // from the volume capability; empty for that of Settings, or the default
 }
 
-// ExpandRequest asks for what is on a volume to fill it (CSI NodeExpandVolume).
+// ExpandRequest asks to grow the contents of a volume to the volume's size (CSI NodeExpandVolume).
 type ExpandRequest struct {
 	Volume string
 	Path   string              // where the volume is staged or published
-	Type   backends.AccessType // as what it is used; empty when the orchestrator does not say
+	Type   backends.AccessType // how it is used; empty if the orchestrator does not say
 	Size   backends.CapacityRange
 }
 
-// Stats is how full a published volume is. A raw block volume has a total of bytes only.
+// Stats is how full a published volume is. A raw block volume has only a total of bytes.
 type Stats struct {
 	Bytes  Usage
-	Inodes Usage // all zero where the filesystem counts none
+	Inodes Usage // all zero if the filesystem does not count them
 	Block  bool
 }
 

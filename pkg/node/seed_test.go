@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// seedFlag names what the tests that draw numbers draw them by.
+// seedFlag is the flag for the seed of the tests that draw numbers.
 const seedFlag = "seed"
 
 func defineSeed() {
@@ -19,7 +19,7 @@ func seed() uint64 {
 	return number
 }
 
-// drawing returns what one part of a test draws its numbers from, and tells the test by which seed.
+// drawing returns the random source for one part of a test, and logs the seed.
 func drawing(t testing.TB, part uint64) *rand.Rand {
 	t.Helper()
 	t.Logf("-%s %d", seedFlag, seed())

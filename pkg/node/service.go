@@ -18,32 +18,32 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// Config says what a Service works with.
+// Config configures a Service.
 type Config struct {
 	Backend  backends.NodeBackend
 	Features backends.Features // of the undecorated backend
 	NodeID   string
-	// StateDir is a directory of the Service's own, which it makes. It must last as long as the mounts.
+	// StateDir is a directory that only the Service uses. The Service creates it. It must last as long as the mounts.
 	StateDir string
-	// DelegateFSGroup says that the orchestrator leaves it to the driver to give the files to a group.
+	// DelegateFSGroup says that the orchestrator leaves it to the driver to give the files to the fsGroup.
 	DelegateFSGroup bool
-	// Ownership, unless nil, is told of the walks that give files to a group.
+	// Ownership, unless nil, observes the walks that give files to a group.
 	Ownership OwnershipObserver
-	// MaxFormats is how many filesystems may be made, checked or repaired at the same time: mkfs and e2fsck
-	// need memory in proportion to the size of the disk. 0 stands for DefaultMaxFormats.
+	// MaxFormats is how many filesystems may be created, checked or repaired at the same time: mkfs and e2fsck need memory
+	// in proportion to the size of the disk. 0 stands for DefaultMaxFormats.
 	MaxFormats int
-	// Contained says that those who use the volumes have another mount namespace, as pods have beside a driver in a pod:
-	// then nothing is mounted where it would not show to them.
+	// Contained says that the users of the volumes have another mount namespace, as pods do if the driver runs in a pod.
+	// Then nothing is mounted at a place where they would not see it.
 	Contained bool
-	// Trimmed, unless nil, is told how many bytes each trimming of a volume freed.
+	// Trimmed, unless nil, is called with the number of bytes that each trim of a volume freed.
 	Trimmed func(bytes uint64)
-	// Now is the clock that says when a volume is due to be trimmed; nil for time.Now.
+	// Now is the clock that decides when a volume is due to be trimmed; nil for time.Now.
 	Now func() time.Time
 	Log *slog.Logger
 }
 
-// DefaultMaxFormats is how many filesystems are made, checked or repaired at the same time. An e2fsck of a
-// disk of 1 TiB can take a gigabyte of memory.
+// DefaultMaxFormats is how many filesystems are created, checked or repaired at the same time. e2fsck on a 1 TiB disk
+// can need a gigabyte of memory.
 const DefaultMaxFormats = 2
 
 // Service runs the node's operations on one backend.
@@ -53,21 +53,21 @@ type Service struct {
 	nodeID    string
 	ownGroups bool
 	ownership OwnershipObserver
-	repairDir string // of intents to repair or grow a filesystem
+	repairDir string // intents to repair or grow a filesystem
 	tools     *filesystem.Tools
 	trims     *trim.Schedule
 	now       func() time.Time
 	ledger    *ledger.Ledger
 	failures  failures
-	calls     *deadline.Calls // what was given up and still runs
+	calls     *deadline.Calls // tracks calls that were given up and still run
 	works     *background.Works[filesystem.Found]
-	shown     *mount.Propagation // nil where everybody sees what is mounted
+	shown     *mount.Propagation // nil where every user sees the mounts
 	limits    limits
 	log       *slog.Logger
 }
 
-// New makes a Service. It loads the ledger and drops what a restart of the machine made stale.
-// Kinds: Unavailable when the state directory cannot be used; Unsupported when the kernel is too old.
+// New creates a Service. It loads the ledger and drops the records that a reboot made stale. Kinds: Unavailable when
+// the state directory cannot be used; Unsupported when the kernel is too old.
 func New(ctx context.Context, config Config) (*Service, error) {
 	if err := mount.CheckKernel(); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	return s, nil
 }
 
-// openLedger opens the ledger, with room for what must be recorded while the disk is full.
+// openLedger opens the ledger, with spare room for the records that must be written while the disk is full.
 func openLedger(ctx context.Context, dir, boot string, log *slog.Logger) (*ledger.Ledger, ledger.Report, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, ledger.Report{}, backends.Errorf(backends.Unavailable, "cannot make the state directory: %w", err)
@@ -117,7 +117,7 @@ func openLedger(ctx context.Context, dir, boot string, log *slog.Logger) (*ledge
 	return ledger.Open(ctx, dir, boot, room)
 }
 
-// checkShown refuses a place where what is mounted would not show to those who use the volumes. Kinds: Unavailable.
+// checkShown refuses a place where the users of the volumes would not see a mount. Kinds: Unavailable.
 func (s *Service) checkShown(ctx context.Context, place string) error {
 	if s.shown == nil {
 		return nil
@@ -125,10 +125,10 @@ func (s *Service) checkShown(ctx context.Context, place string) error {
 	return s.shown.Check(ctx, filepath.Dir(place))
 }
 
-// GivenUp returns how many calls into the kernel were given up at the end of their time and have not come back.
+// GivenUp returns the number of kernel calls that were given up at their deadline and have not returned.
 func (s *Service) GivenUp() int { return s.calls.GivenUp() }
 
-// tell reports what the ledger held.
+// tell logs what the ledger held.
 func tell(ctx context.Context, log *slog.Logger, report ledger.Report) {
 	for _, aside := range report.SetAside {
 		log.WarnContext(ctx, "a record of a volume cannot be read and was set aside; what is left of the volume is found "+
@@ -159,8 +159,8 @@ func (s *Service) Info(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// StorageHealth tells what is wrong with the storage as seen from this node; nothing when all is well
-// or the backend cannot tell. Kinds: as backends.Inspector.
+// StorageHealth returns what is wrong with the storage as seen from this node. It returns nothing if all is well or the
+// backend cannot tell. Kinds: as backends.Inspector.
 func (s *Service) StorageHealth(ctx context.Context) ([]backends.StorageIssue, error) {
 	if s.features.Inspect == nil {
 		return nil, nil

@@ -14,10 +14,10 @@ import (
 type shown struct {
 	place  string // the path itself, or the device's file in it
 	staged ledger.Staging
-	seen   bool // whether the kernel has just said that it shows there
+	seen   bool // whether the kernel has just confirmed that it shows there
 }
 
-// shows reports whether what is at a place is what was staged.
+// shows reports whether the mount at a place is what was staged.
 func shows(state mount.State, staged ledger.Staging) bool {
 	if !state.Mounted || rootOf(state) != staged.Root {
 		return false
@@ -26,9 +26,9 @@ func shows(state mount.State, staged ledger.Staging) bool {
 		state.Rdev == unix.Mkdev(staged.Source.Major, staged.Source.Minor)
 }
 
-// locate finds a volume at a path at which it was staged or published, and asks the kernel whether it
-// is there. Kinds: NotFound when it is not; Unavailable when its mount is corrupted, and when its record was lost and
-// something is mounted there that may be the volume.
+// locate finds a volume at a path at which it was staged or published, and asks the kernel whether it is there. Kinds:
+// NotFound when it is not; Unavailable when its mount is corrupted, and when its record was lost and something is
+// mounted there that may be the volume.
 func (s *Service) locate(ctx context.Context, volume, path string) (shown, error) {
 	at, err := s.recorded(ctx, volume, path)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Service) locate(ctx context.Context, volume, path string) (shown, error
 	return at, at.check(ctx)
 }
 
-// recorded is where a volume shows for a path, as far as is known, without a look whether it still does. Kinds:
+// recorded returns where a volume shows for a path, as far as is known, without checking that it still does. Kinds:
 // NotFound for a path that its record does not have; Unavailable when the record was lost and something is mounted
 // there that may be the volume, and when it is raw, has a record without the path, and the kernel does not say whether
 // it shows there.
@@ -63,8 +63,8 @@ func (s *Service) recorded(ctx context.Context, volume, path string) (shown, err
 	return shown{}, backends.Errorf(backends.NotFound, "it is neither staged nor published at %s", path)
 }
 
-// check asks the kernel whether the volume shows at its place, unless it has just said so. Kinds: NotFound when it does
-// not; Unavailable when its mount is corrupted.
+// check asks the kernel whether the volume shows at its place, unless it has just confirmed it. Kinds: NotFound when it
+// does not; Unavailable when its mount is corrupted.
 func (at shown) check(ctx context.Context) error {
 	if at.seen {
 		return nil
@@ -79,8 +79,8 @@ func (at shown) check(ctx context.Context) error {
 	return nil
 }
 
-// boundAgain reports whether a path that is not in a raw volume's record shows its device all the same: the kubelet
-// binds what was published once more, to a path of its own, and measures the volume there. Kinds: Unavailable when the
+// boundAgain reports whether a path that is not in a raw volume's record nevertheless shows its device. The kubelet
+// binds a published device once more, at a path of its own, and measures the volume there. Kinds: Unavailable when the
 // kernel does not say.
 func boundAgain(ctx context.Context, record ledger.Record, path string) (bool, error) {
 	if record.Staged == nil || record.Staged.Type != backends.Block {
@@ -93,7 +93,7 @@ func boundAgain(ctx context.Context, record ledger.Record, path string) (bool, e
 	return shows(state, *record.Staged), nil
 }
 
-// placeIn returns where the volume shows for a path that its record has.
+// placeIn returns where the volume shows for a recorded path.
 func placeIn(record ledger.Record, path string) (place string, ok bool) {
 	if record.Staged == nil {
 		return "", false

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/internal/samples"
 )
 
-// A device that holds anything at all is never formatted, whatever it is staged as: not one byte of it changes,
-// and the error names what was found. Only as what it is may it be mounted.
+// A device that holds anything at all is never formatted, whatever it is staged as: not one byte changes, and the error
+// names what was found. It may be mounted only as what it is.
 func TestSignatures(t *testing.T) {
 	var table strings.Builder
 	out := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -31,7 +31,7 @@ func TestSignatures(t *testing.T) {
 				row += "\t"
 				if s.Want == fsType {
 					row += "mounted"
-					continue // TestStage and its like
+					continue // tested by TestStage and others
 				}
 				row += w.refused(image, s.Want, fsType)
 				if checksum(t, image) != before {

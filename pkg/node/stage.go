@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/setup"
 )
 
-// preparation is what comes first for every volume. It changes nothing that is well.
+// preparation returns the phases that come first for every volume. They change nothing that is in order.
 func preparation() []phase[*staging] {
 	return []phase[*staging]{
 		{"request", (*staging).check},
@@ -22,19 +22,19 @@ func preparation() []phase[*staging] {
 	}
 }
 
-// recipe is how one form of volume is staged.
+// recipe is how one kind of volume is staged.
 type recipe struct {
 	kind ledger.Kind
-	// place is where what is staged shows.
+	// place is where the staged volume shows.
 	place string
-	// holds reports whether what is mounted at the place is the volume.
+	// holds reports whether the mount at the place is the volume.
 	holds func(*staging, context.Context, mount.State) (bool, error)
-	// phases lead from nothing to the volume at its place. Each also stands it when the volume is at its
-	// place already, left by a call that was cut short. What follows them, for all, is own.
+	// phases bring the volume to its place. Each also tolerates a volume that an interrupted call left at its place. The
+	// own phase follows them for every kind.
 	phases []phase[*staging]
 }
 
-// recipeFor holds the phase lists of staging. Kinds: Unsupported for a combination that cannot be.
+// recipeFor returns the recipe for a source and a request. Kinds: Unsupported for an impossible combination.
 func recipeFor(source backends.Source, request StageRequest) (recipe, error) {
 	block := request.Use.Type == backends.Block
 	switch source.(type) {
@@ -70,21 +70,21 @@ func recipeFor(source backends.Source, request StageRequest) (recipe, error) {
 		"a volume of this backend has no device that could be handed out raw: use access type %s", backends.Mount)
 }
 
-// devicePlace is the file that shows the device of a volume that is staged raw.
+// devicePlace returns the file that shows the device of a volume that is staged raw.
 func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, "device") }
 
-// Stage makes a volume ready at the staging path, which exists. Staging again in the same way succeeds
-// without work. After a failure nothing that this call made is left, as far as it can be taken down.
+// Stage makes a volume ready at the staging path, which exists. Staging again in the same way succeeds without work. A
+// call that fails takes down what it made, as far as that is possible.
 //
 // Kinds: those of backends.NodeBackend's Source; Invalid for a request that cannot be met, also when the device holds
 // another filesystem than asked for, or none and may not be written to; Exists when the volume is staged elsewhere or
-// in another way, or something else is mounted at the path; InUse; Busy when what takes longer than the call goes on in
-// the background, for the next call to wait for, or a tool of an earlier process still works on the device; Unavailable
-// when the device is not (yet) the right one, or the context ended. When that is so, the taking down may go on for a
-// while in the background, and so may what hangs; calls for the volume fail with Unavailable until it has ended. So
-// does one that leaves something, whatever else is wrong.
+// in another way, or something else is mounted at the path; InUse; Busy when work that takes longer than the call goes
+// on in the background, for the next call to wait for, or a tool of an earlier process still works on the device;
+// Unavailable when the device is not (yet) the right one, or the context ended. In the latter case the cleanup, or an
+// operation that hangs, may go on in the background; calls for the volume fail with Unavailable until it has ended. A
+// call that leaves something behind fails with Busy, Exhausted or Unavailable, whatever else is wrong.
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
-	var cause atomic.Pointer[error] // known before what was made is taken down, which may take longer than there is time
+	var cause atomic.Pointer[error] // known before the cleanup, which may take longer than there is time
 	err := s.act(ctx, "stage", request.Volume, func(ctx context.Context) error {
 		resume, err := s.pauseTrim(ctx, request.Volume)
 		if err != nil {
@@ -93,7 +93,7 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 		defer resume()
 		st := &staging{service: s, request: request, record: s.ledger.Get(request.Volume)}
 		err = st.run(ctx)
-		first := err // not err itself, which the taking down goes on to change
+		first := err // not err itself, which the cleanup changes
 		cause.Store(&first)
 		switch {
 		case err == nil, st.worked():
@@ -113,8 +113,8 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 	return err
 }
 
-// run goes through all phases: the preparation, those of the recipe unless the volume is at its place,
-// and own if there was work to do now or before.
+// run runs all phases: the preparation, those of the recipe unless the volume is at its place, and own if this call or
+// an earlier one did work.
 func (st *staging) run(ctx context.Context) error {
 	if err := runPhases(ctx, st, preparation()); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (st *staging) build(ctx context.Context) (didWork bool, err error) {
 	return st.begun, err
 }
 
-// withImage says in an error which image a loop device stands for: the device is gone by the time that a person looks.
+// withImage adds to an error the image that a loop device stands for: when a person looks, the device is gone.
 func (st *staging) withImage(err error) error {
 	if err == nil || st.device == nil || !st.device.Loop {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// bindDevice shows the device's node in a file of the staging directory, for publishing to bind from.
+// bindDevice shows the device's node as a file in the staging directory. Publish binds from there.
 func (st *staging) bindDevice(ctx context.Context) error {
 	if st.present {
 		return nil
@@ -33,7 +33,7 @@ func (st *staging) bindNode() error {
 	return err
 }
 
-// bindDirectory shows the directory at the staging path.
+// bindDirectory bind-mounts the directory at the staging path.
 func (st *staging) bindDirectory(context.Context) error {
 	if st.present {
 		return nil
@@ -65,7 +65,7 @@ func (st *staging) mountExport(ctx context.Context) error {
 		Prove: source.Prove,
 	})
 	if backends.Is(err, backends.NotFound) {
-		// The backend knows the volume: it is the server that does not export it now.
+		// The backend knows the volume: the server does not export it now.
 		return backends.Errorf(backends.Unavailable, "%w", err)
 	}
 	return err

@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// proveDevice finds the device, proves that it is the right one and holds it open, so that what was
-// proven is what the later phases work on.
+// proveDevice finds the device, proves that it is the right one and holds it open, so that the later phases work on the
+// device that was proven.
 func (st *staging) proveDevice(ctx context.Context) error {
 	source, ok := st.source.(backends.Device)
 	if !ok {
@@ -39,7 +39,7 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	return nil
 }
 
-// recover puts right what a tool of an earlier call left that was cut short.
+// recover repairs what an interrupted tool of an earlier call left.
 func (st *staging) recover(ctx context.Context) error {
 	if st.present || st.want.ReadOnly {
 		return nil
@@ -73,7 +73,7 @@ func (st *staging) checkFilesystem(ctx context.Context) error {
 	})
 }
 
-// repairBase is where the intent to repair or grow this volume's filesystem is recorded.
+// repairBase returns the path at which the intent to repair or grow this volume's filesystem is recorded.
 func (st *staging) repairBase() string {
 	hash := sha256.Sum256([]byte(st.request.Volume))
 	return filepath.Join(st.service.repairDir, hex.EncodeToString(hash[:16]))
@@ -106,7 +106,7 @@ func (st *staging) mount(ctx context.Context, fs mount.Filesystem) error {
 	return err
 }
 
-// arrived notes that the volume is at its place now, and shows there in this way.
+// arrived notes that the volume is at its place now, with this root.
 func (st *staging) arrived(root mount.State) {
 	st.present = true
 	st.noteRoot(root)

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 )
 
-// format makes a filesystem on a blank device, or goes on where a call before this one was cut short, on
-// this node or another.
+// format creates a filesystem on a blank device, or resumes an earlier call that was interrupted, on this node or
+// another.
 func (st *staging) format(ctx context.Context) (err error) {
 	if st.present || !st.formatDue {
 		return nil
@@ -26,7 +26,7 @@ func (st *staging) format(ctx context.Context) (err error) {
 		func(ctx context.Context, held *os.File) (filesystem.Found, error) {
 			request.Held = held
 			found, err := tools.Format(ctx, request)
-			if err != nil && !found.Blank() { // seen by the reading that the call did not wait for
+			if err != nil && !found.Blank() { // seen by the read that the call did not wait for
 				err = backends.Errorf(backends.Invalid, "%w%s", err, wayOut(found, source))
 			}
 			return found, err
@@ -34,16 +34,16 @@ func (st *staging) format(ctx context.Context) (err error) {
 	return err
 }
 
-// formatWhole reports whether every byte of the device is read before it is formatted: in the background, so that it
-// takes as long as it takes. Of an image it is what the file holds, which is all where the file cannot say.
+// formatWhole reports whether every byte of the device is read before it is formatted. That happens in the background
+// and takes as long as necessary. Of an image, only what the file holds is read, or all of it if the file cannot say.
 func (st *staging) formatWhole() bool { return st.want.Source.Image || !st.request.TrustSamples }
 
-// halfMade reports whether the device says that it is being formatted in this way, for this volume.
+// halfMade reports whether the device is marked as being formatted in this way, for this volume.
 func (st *staging) halfMade(fsType string) bool {
 	return st.found.Mark == filesystem.Mark{Volume: st.request.Volume, FSType: fsType}
 }
 
-// presentType is the filesystem that a device has or, if it is being formatted, gets.
+// presentType returns the filesystem that a device has or, if it is being formatted, will have.
 func (st *staging) presentType() string {
 	switch {
 	case st.found.Blank():

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// growMounted grows a filesystem that is smaller than its device, after it was mounted: the kernel does that without a
-// check of the whole filesystem, and may be cut short.
+// growMounted grows a filesystem that is smaller than its device, after mounting it: the kernel needs no check of the
+// whole filesystem for that, and may be interrupted.
 func (st *staging) growMounted(ctx context.Context) error {
 	if st.want.ReadOnly || !filesystem.NeedsGrow(st.found, st.device.SizeBytes) {
 		return nil
@@ -31,13 +31,13 @@ func (st *staging) growMounted(ctx context.Context) error {
 	return nil // it is in use: NodeExpandVolume says why it does not grow
 }
 
-// growthRefused is the kernel's refusal to grow a mounted filesystem that also grows while it is not mounted.
+// growthRefused is the kernel's refusal to grow a mounted filesystem that can also grow unmounted.
 type growthRefused struct{ error }
 
 // Unwrap returns the kernel's error.
 func (g growthRefused) Unwrap() error { return g.error }
 
-// refusal marks an error of GrowMounted after which there is another way.
+// refusal marks an error of GrowMounted for which a fallback exists.
 func refusal(fsType string, err error) error {
 	kind := backends.KindOf(err)
 	if err == nil || kind != backends.Denied && kind != backends.Unknown || !strings.HasPrefix(fsType, "ext") {
@@ -47,7 +47,7 @@ func refusal(fsType string, err error) error {
 }
 
 // growUnmounted grows an ext filesystem that the kernel does not grow while it is mounted, as without CAP_SYS_RESOURCE.
-// It takes the mount down for that, which nobody uses yet: the volume is not staged.
+// It unmounts the filesystem for that. Nobody uses the mount yet: the volume is not staged.
 func (st *staging) growUnmounted(ctx context.Context, why error) error {
 	st.service.log.InfoContext(ctx, "the mounted filesystem does not grow: it is unmounted for that", "volume",
 		st.request.Volume, "reason", why)

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ledger"
 )
 
-// probe finds out what is on the device and decides which filesystem the volume has or gets.
+// probe determines what is on the device, and which filesystem the volume has or will have.
 func (st *staging) probe(ctx context.Context) (err error) {
 	if err := st.recover(ctx); err != nil {
 		return err
@@ -29,7 +29,7 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	if err := st.checkFound(); err != nil {
 		return err
 	}
-	if !st.present { // What is mounted already was allowed when it was.
+	if !st.present { // An existing mount was allowed when it was made.
 		if err := mountoptions.CheckFor(asked, st.request.MountOptions); err != nil {
 			return err
 		}
@@ -37,15 +37,15 @@ func (st *staging) probe(ctx context.Context) (err error) {
 	return st.checkLog(ctx)
 }
 
-// samplesDo reports whether the device may be formatted, if it is blank: by what was read of it, or because all of it
-// is read before (formatWhole). A volume that this driver made is as it came from the storage, and samples guard
-// against a mistake there; what somebody names in a PersistentVolume made by hand can be any disk.
+// samplesDo reports whether the device may be formatted if it is blank: because of what was read of it, or because all
+// of it is read first (formatWhole). A volume that this driver created is as it came from the storage, and samples
+// guard against a mistake there. A hand-written PersistentVolume can name any disk.
 func (st *staging) samplesDo() bool {
 	return st.request.TrustSamples || !st.found.Sampled || st.found.Dense || st.want.Source.Image ||
 		st.device.SizeBytes <= filesystem.WholeLimit
 }
 
-// checkFound refuses what is on the device if it is not what was asked for.
+// checkFound refuses the contents of the device if they are not what was asked for.
 func (st *staging) checkFound() error {
 	asked, path := st.want.Source.FSType, st.device.Path
 	known := slices.Contains(filesystem.Types(), asked)
@@ -78,9 +78,9 @@ func (st *staging) checkFound() error {
 	return nil
 }
 
-// checkLog refuses to show a filesystem for reading only whose log has to be replayed, which is not done then: what was
-// synced last is missing, and an xfs may even look empty. Superblocks of ext4 and btrfs tell; of an xfs the log is
-// read.
+// checkLog refuses read-only staging of a filesystem whose log has to be replayed. Read-only staging does not replay
+// it, so the data that was synced last is missing, and an xfs may even look empty. The superblock tells for ext4 and
+// btrfs; for xfs the log is read.
 func (st *staging) checkLog(ctx context.Context) (err error) {
 	if st.present || !st.want.ReadOnly {
 		return nil
@@ -103,7 +103,7 @@ func (st *staging) checkLog(ctx context.Context) (err error) {
 			"as it stands", st.found.Type, st.device.Path, ways[0])
 }
 
-// asItStands are the mount options each of which asks for a filesystem without what is in its log.
+// asItStands returns the mount options each of which asks for a filesystem without the contents of its log.
 func asItStands(fsType string) []string {
 	switch fsType {
 	case "ext4":
@@ -116,7 +116,7 @@ func asItStands(fsType string) []string {
 	return nil
 }
 
-// wayOut says how a device becomes one that can be used.
+// wayOut says how to make the device usable.
 func (st *staging) wayOut() string { return wayOut(st.found, st.want.Source) }
 
 func wayOut(found filesystem.Found, source ledger.Source) string {

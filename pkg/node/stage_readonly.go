@@ -14,18 +14,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// Reading only means that not one byte of the device changes. The mount option ro does not say that: it keeps
-// users from writing, but the kernel replays a journal first. Nor do noload and its like alone: an ext4 that is
-// mounted with ro and noload still clears up after files that were deleted while open, and notes errors in its
-// superblock. So the device itself refuses writes before the filesystem is mounted, and the options make the
-// filesystem put up with that.
+// Read-only staging means that not one byte of the device changes. The mount option ro does not ensure that: it keeps
+// users from writing, but the kernel replays a journal first. Options such as noload do not ensure it either: an ext4
+// that is mounted with ro and noload still cleans up after files that were deleted while open, and notes errors in its
+// superblock. So the device itself refuses writes before the filesystem is mounted, and the options make the filesystem
+// tolerate that.
 //
-// Who reads a filesystem that was not unmounted cleanly reads it as it stands on the device: what is in the journal
-// only is missing or stale, and an xfs may look empty, so that he must ask for that (asItStands). Staging it once for
-// writing has the journal replayed. Nobody's reading does, so that several nodes can read at a time.
+// A reader of a filesystem that was not unmounted cleanly sees it as it stands on the device: what is only in the
+// journal is missing or stale, and an xfs may look empty. So the request must ask for that (asItStands). Staging the
+// volume once for writing replays the journal. No reader replays it, so several nodes can read at the same time.
 
-// openDevice opens the device in the way in which it is going to be used. An image for reading only gets a loop device
-// that refuses writes; another device is protected when it is mounted (protected).
+// openDevice opens the device for its intended use. A read-only image gets a loop device that refuses writes; any other
+// device is write-protected when it is mounted (protected).
 func (st *staging) openDevice(ctx context.Context, source backends.Device) (*device.Device, error) {
 	options := device.Options{ReadOnly: st.want.ReadOnly, Persistent: st.request.Use.Type == backends.Block}
 	if st.request.Use.Type == backends.Mount {
@@ -41,7 +41,7 @@ func (st *staging) openDevice(ctx context.Context, source backends.Device) (*dev
 	case source.Image && st.want.ReadOnly:
 		return st.attachReadOnly(ctx, source, options, opened)
 	case !st.want.ReadOnly:
-		// Of a loop device it may be whoever had it before that protected it: detaching does not lift that.
+		// A previous user may have protected a loop device: detaching does not lift that.
 		err = setWriteProtection(opened, false)
 	}
 	if err != nil {
@@ -51,9 +51,9 @@ func (st *staging) openDevice(ctx context.Context, source backends.Device) (*dev
 	return opened, nil
 }
 
-// protected mounts a device after it was write-protected, if that is for reading only: as late as can be, so that what
-// is refused before leaves nothing behind, and lifted again when the mount fails. A mount that was given up may be at
-// work still, and then the protection stays; staging for writing lifts it.
+// protected calls mount and, for read-only staging, write-protects the device first. It does so as late as possible, so
+// that an earlier refusal leaves nothing behind, and lifts the protection if the mount fails. A mount that was given up
+// may still be at work, so the protection stays then; staging for writing lifts it.
 func (st *staging) protected(ctx context.Context, mount func() error) error {
 	if !st.want.ReadOnly {
 		return mount()
@@ -69,12 +69,12 @@ func (st *staging) protected(ctx context.Context, mount func() error) error {
 	}
 	err := mount()
 	if err != nil && ctx.Err() == nil {
-		_ = setWriteProtection(st.device, false) // the failure of the mount is what counts
+		_ = setWriteProtection(st.device, false) // the error of the mount is what counts
 	}
 	return err
 }
 
-// attachReadOnly attaches an image anew for reading that an earlier call left attached for writing.
+// attachReadOnly reattaches for reading an image that an earlier call left attached for writing.
 func (st *staging) attachReadOnly(ctx context.Context, source backends.Device, options device.Options,
 	writable *device.Device) (*device.Device, error) {
 	_ = writable.Close() // nothing was written
@@ -106,8 +106,8 @@ func writeProtected(d *device.Device) (bool, error) {
 	return value != 0, nil
 }
 
-// setWriteProtection makes the kernel refuse writes to a device, or take them again (BLKROSET). It cannot lift
-// the protection that is the device's own (Linux 5.11). Kinds: Denied when that is needed; Unavailable.
+// setWriteProtection makes the kernel refuse writes to a device, or accept them again (BLKROSET). It cannot lift the
+// device's own protection (Linux 5.11). Kinds: Denied when that is needed; Unavailable.
 func setWriteProtection(d *device.Device, on bool) error {
 	value := 0
 	if on {
@@ -128,9 +128,9 @@ func setWriteProtection(d *device.Device, on bool) error {
 	return nil
 }
 
-// protects reports whether a device of the node is write-protected because a volume shows that is staged for reading
-// only. When the device was taken away, its name and number may be those of another one, whose protection is not this
-// volume's. An image's protection goes with its loop device.
+// protects reports whether a device of the node is write-protected for a read-only volume that is still mounted. After
+// the device was taken away, its name and number may be those of another device, whose protection is not this volume's.
+// An image's protection goes with its loop device.
 func protects(ctx context.Context, staged ledger.Staging) bool {
 	source := staged.Source
 	if !staged.ReadOnly || source.Kind != ledger.Device || source.Image || source.DevicePath == "" {
@@ -140,8 +140,8 @@ func protects(ctx context.Context, staged ledger.Staging) bool {
 	return err == nil && shows(state, staged)
 }
 
-// unprotect lifts the write protection of a volume's device, for whoever uses it next. It is a courtesy: staging for
-// writing lifts it too.
+// unprotect lifts the write protection of a volume's device for the next user. It is a courtesy: staging for writing
+// lifts it too.
 func unprotect(staged ledger.Staging) {
 	source := staged.Source
 	if isAnother(source.DevicePath, source) {
@@ -159,8 +159,8 @@ func unprotect(staged ledger.Staging) {
 	}
 }
 
-// mountOptions are those that were asked for. Where nothing is written those are left out that say how to
-// write: ext4 refuses them when it has no journal to write to.
+// mountOptions returns the requested options. For a read-only ext4 it omits those that say how to write: ext4 refuses
+// them if it has no journal to write to.
 func (st *staging) mountOptions() []string {
 	if st.want.Source.FSType != "ext4" || !st.want.ReadOnly {
 		return st.request.MountOptions
@@ -175,16 +175,15 @@ func (st *staging) mountOptions() []string {
 	})
 }
 
-// neededOptions are those that the filesystem needs besides.
+// neededOptions returns the additional options that the filesystem needs.
 //
-// A clone of an xfs has the UUID of its original, and the kernel mounts it beside the original only with
-// nouuid. Every xfs gets it: whether a volume is a clone, or has one, its request does not tell; whether an
-// equal UUID is mounted already cannot be asked without a race; and the kernel's refusal is an EINVAL like many
-// others. The check that is lost catches one filesystem that is seen through two devices. That is what the
-// identity of the device was proven for.
+// A clone of an xfs has the UUID of its original, and the kernel mounts it beside the original only with nouuid. Every
+// xfs gets it: the request does not tell whether a volume is a clone or has one; whether an equal UUID is mounted
+// already cannot be asked without a race; and the kernel's refusal is EINVAL, like many others. With nouuid the kernel
+// no longer detects one filesystem that is seen through two devices. The proof of the device's identity covers that.
 //
-// What an ext4 says itself that the kernel is to do at an error may be a panic, and whoever wrote the device raw may
-// have written it.
+// An ext4 superblock says what the kernel does on an error, which may be a panic, and a writer of the raw device may
+// have set it.
 func (st *staging) neededOptions() []string {
 	var needs []string
 	readOnly := st.want.ReadOnly
@@ -217,8 +216,8 @@ func (st *staging) tellUnreplayed(ctx context.Context) {
 	}
 }
 
-// compareOptions reports whether a mount that is there already has the options that were asked for, as far as
-// they are about the mount itself. Kinds: Exists, naming the option.
+// compareOptions refuses an existing mount that lacks a requested option, as far as the options concern the mount
+// itself. Kinds: Exists, naming the option.
 func compareOptions(place string, options []string) error {
 	lacking, err := mount.Lacks(place, options)
 	if err != nil || lacking == "" {

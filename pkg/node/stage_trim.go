@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/trim"
 )
 
-// pauseTrim keeps a volume from being trimmed while it is staged or unstaged; what it returns puts the volume on
-// the schedule or takes it off, as it stands by then. Kinds: Unavailable when the context ended before a trimming.
+// pauseTrim keeps a volume from being trimmed while it is staged or unstaged. resume puts the volume on the schedule or
+// takes it off, according to its record by then. Kinds: Unavailable when the context ended before a trim did.
 func (s *Service) pauseTrim(ctx context.Context, volume string) (resume func(), err error) {
 	goOn, err := s.trims.Pause(ctx, volume)
 	if err != nil {
@@ -22,7 +22,7 @@ func (s *Service) pauseTrim(ctx context.Context, volume string) (resume func(), 
 	}, nil
 }
 
-// scheduleTrim puts a volume on the schedule if it is staged and is to be trimmed.
+// scheduleTrim puts a volume on the schedule if it is staged and is to be trimmed, and else takes it off.
 func (s *Service) scheduleTrim(record ledger.Record) {
 	staged := record.Staged
 	if staged == nil || staged.Pending || staged.TrimInterval == 0 || staged.ReadOnly || staged.Type != backends.Mount ||
@@ -36,7 +36,7 @@ func (s *Service) scheduleTrim(record ledger.Record) {
 	}}, s.now())
 }
 
-// resumeTrims puts the volumes that were staged before this process on the schedule.
+// resumeTrims schedules the volumes that were staged before this process started.
 func (s *Service) resumeTrims() {
 	if s.now == nil {
 		s.now = time.Now
@@ -47,11 +47,10 @@ func (s *Service) resumeTrims() {
 	}
 }
 
-// trimCheck is how often is looked which volumes are due.
+// trimCheck is how often to check for volumes that are due.
 const trimCheck = time.Minute
 
-// Run does what the node does between requests, until the context ends: it trims the volumes whose class asks
-// for that.
+// Run does the node's work between requests until the context ends: it trims the volumes whose class asks for it.
 func (s *Service) Run(ctx context.Context) {
 	ticker := time.NewTicker(trimCheck)
 	defer ticker.Stop()

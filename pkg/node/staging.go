@@ -17,29 +17,29 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
-// staging is one call of Stage on its way through the phases.
+// staging is the state of one call of Stage during its phases.
 type staging struct {
 	service *Service
 	request StageRequest
-	record  ledger.Record // as it stood when the call came
+	record  ledger.Record // as of the start of the call
 	source  backends.Source
 	recipe  recipe
-	want    ledger.Staging // what is to be recorded; it fills up on the way
-	// present tells that the volume is at its place, from before or by this call.
+	want    ledger.Staging // what to record; the phases fill it in
+	// present is set when the volume is at its place, from before or by this call.
 	present bool
-	// taken tells that the backend notes the volume as in use because of this call.
+	// taken is set when the backend notes the volume as in use because of this call.
 	taken bool
-	// begun tells that this call makes the volume, so that it takes it down again if it fails.
+	// begun is set when this call must take the volume down again if it fails.
 	begun bool
-	// unfinished tells that an earlier call made what there is, and nobody uses it yet.
+	// unfinished is set when an earlier call began the staging and did not finish it, and the volume is not published.
 	unfinished bool
 	device     *device.Device   // proven and held open; nil before
 	found      filesystem.Found // what is on it
-	// formatDue tells that the device is blank, or that a call that was cut short was formatting it.
+	// formatDue is set when the device is blank, or when an interrupted call was formatting it.
 	formatDue bool
 }
 
-// check looks at the request alone.
+// check validates the request alone.
 func (st *staging) check(context.Context) error {
 	r := &st.request
 	path, err := safepath.Absolute(r.StagingPath)
@@ -68,7 +68,7 @@ func (st *staging) check(context.Context) error {
 	return err
 }
 
-// find asks the backend where the volume is.
+// find asks the backend for the volume's source.
 func (st *staging) find(ctx context.Context) (err error) {
 	r := st.request
 	release := st.service.features.Release
@@ -93,8 +93,8 @@ func (st *staging) find(ctx context.Context) (err error) {
 	return st.findDirectory(ctx)
 }
 
-// checkMountable refuses what the volume cannot be mounted as, before anything is made for it. The options of a device
-// are checked when it is probed, and known as which filesystem it is mounted.
+// checkMountable refuses a way in which the volume cannot be mounted, before anything is created for it. The mount
+// options of a device are checked by probe, once the filesystem is known.
 func (st *staging) checkMountable() error {
 	asked, options := st.askedFSType(), st.request.MountOptions
 	switch st.want.Source.Kind {
@@ -110,7 +110,7 @@ func (st *staging) checkMountable() error {
 	return nil
 }
 
-// checkExport refuses a filesystem that an export is not. A type such as nfs4 is also called by its family, nfs.
+// checkExport refuses a filesystem type other than the export's. A type such as nfs4 also goes by its family name, nfs.
 func checkExport(asked, fsType string) error {
 	if asked == "" || asked == fsType || asked == strings.TrimRight(fsType, "0123456789") {
 		return nil
@@ -119,7 +119,7 @@ func checkExport(asked, fsType string) error {
 		"filesystem %q is asked for, but the volume is an export of the type %s: name that or none", asked, fsType)
 }
 
-// findDirectory looks at the directory that the backend names. Its root is known before it is mounted.
+// findDirectory inspects the directory that the backend names. Its root is known before it is mounted.
 func (st *staging) findDirectory(ctx context.Context) error {
 	state, err := mount.Inspect(ctx, st.want.Source.Path)
 	switch {
@@ -132,7 +132,7 @@ func (st *staging) findDirectory(ctx context.Context) error {
 	return nil
 }
 
-// askedFSType is the filesystem that was asked for; empty when any will do.
+// askedFSType returns the filesystem that was asked for; empty when any will do.
 func (st *staging) askedFSType() string {
 	if st.request.Use.FSType != "" {
 		return st.request.Use.FSType
@@ -140,7 +140,7 @@ func (st *staging) askedFSType() string {
 	return st.request.Settings.FSType
 }
 
-// recordedSource is a source as the ledger knows it.
+// recordedSource returns the source as the ledger records it.
 func recordedSource(source backends.Source) (ledger.Source, error) {
 	switch source := source.(type) {
 	case backends.Device:
@@ -154,8 +154,8 @@ func recordedSource(source backends.Source) (ledger.Source, error) {
 		"the backend describes the volume as %T: use a device, a directory or an export", source)
 }
 
-// readOnly reports whether a volume is to be used for reading only. Of the options ro and rw the last one
-// counts (mount(8)), but none makes a mode for readers one for writers.
+// readOnly reports whether a volume is to be used read-only. The last of the options ro and rw counts (mount(8)), but
+// no option makes a reader-only mode writable.
 func readOnly(mode backends.AccessMode, options []string) bool {
 	if mode == backends.SingleNodeReaderOnly || mode == backends.MultiNodeReaderOnly {
 		return true
@@ -172,11 +172,11 @@ func lastIndex(list []string, value string) int {
 	return -1
 }
 
-// closeDevice lets go of the device. A loop device for a filesystem lives on in its mount, or ends here.
+// closeDevice closes the device. A loop device for a filesystem lasts as long as its mount; without one it ends here.
 func (st *staging) closeDevice() {
 	if st.device == nil {
 		return
 	}
-	_ = st.device.Close() // what was written to it was synced by those who wrote
+	_ = st.device.Close() // the code that wrote to it has synced it
 	st.device = nil
 }

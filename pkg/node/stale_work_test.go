@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// What a check came to says nothing any more once its volume was taken down: it may have been used elsewhere since.
+// The outcome of a check is stale once its volume was taken down: it may have been used elsewhere since.
 func TestOutcomeOfACheckEndsWithTakingDown(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/stats"
 )
 
-// Stats measures a volume at a path at which it is staged or published. Kinds: NotFound when it is not
-// there; Unavailable when its filesystem or device does not answer.
+// Stats measures a volume at a path at which it is staged or published. Kinds: NotFound when it is not there;
+// Unavailable when its filesystem or device does not answer.
 func (s *Service) Stats(ctx context.Context, volume, path string) (Stats, error) {
 	return look(ctx, s, "measure", volume, path, func(ctx context.Context) (Stats, error) {
 		at, err := s.locate(ctx, volume, path)

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// A link that leads to another disk than it did, or to none, stages nothing and changes nothing.
+// A link that leads to another disk than before, or to none, stages nothing and changes nothing.
 func TestStaleLink(t *testing.T) {
 	w := newWorld(t)
 	own, other := w.image("v", 32), w.image("other", 16)
@@ -37,7 +37,7 @@ func TestStaleLink(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// wantZero fails the test unless nothing was ever written to an image.
+// wantZero fails the test if anything was written to an image.
 func (w *world) wantZero(image string) {
 	w.Helper()
 	var stat unix.Stat_t
@@ -47,8 +47,8 @@ func (w *world) wantZero(image string) {
 	}
 }
 
-// The node of the proven device becomes another device's, or no device's, between two phases: while mkfs works. What
-// is mounted is checked to be on the device that was proven.
+// The node of the proven device becomes that of another device, or of none, between two phases: while mkfs works. Stage
+// checks that the mount is on the proven device.
 func TestDeviceIsSwapped(t *testing.T) {
 	for _, test := range []struct{ name, fsType string }{
 		{"another device", "ext4"}, {"another device", "xfs"}, {"another device", "btrfs"}, {"no device", "ext4"},
@@ -87,8 +87,8 @@ func TestDeviceIsSwapped(t *testing.T) {
 	}
 }
 
-// swapping puts a program in the place of mkfs that does its work, and then puts another device's node over that
-// of the device. It notes the covered node in the file that is returned.
+// swapping replaces mkfs by a program that runs it, and then binds another device's node over that of the device. The
+// program notes the covered node in the returned file.
 func swapping(w *world, fsType, cover string) (noted string) {
 	w.Helper()
 	text, err := os.ReadFile(mkfsPath(w, fsType))
@@ -99,12 +99,12 @@ func swapping(w *world, fsType, cover string) (noted string) {
 		[]byte("#!/bin/sh\nset -e\nfor device; do :; done\n"+tool+" \"$@\"\nprintf %s \"$device\" > "+noted+
 			"\nmount --bind "+cover+" \"$device\"\n"), 0o700))
 	w.bind(script, mkfsPath(w, fsType))
-	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, fsType), unix.MNT_DETACH) }) // the test has done so unless it failed
+	w.Cleanup(func() { _ = unix.Unmount(mkfsPath(w, fsType), unix.MNT_DETACH) }) // done already unless the test failed
 	return noted
 }
 
-// The device of a volume that is staged raw is taken away, and its number becomes another's: the node that was bound
-// leads there. It is not handed out, and staging again replaces it.
+// The device of a raw staged volume is taken away, and its number becomes another's: the bound node leads there. The
+// node is not handed out, and staging again replaces it.
 func TestDeviceIsTakenAway(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
@@ -121,7 +121,7 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	w.publish(publish)
 	w.remake(path)
 	w.stage(staging)
-	w.publish(publish) // replaces what is published
+	w.publish(publish) // replaces the publication
 	if state := w.inspect(publish.TargetPath); state.Deleted {
 		t.Error("what is published is a node that is gone")
 	}
@@ -131,8 +131,8 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// The device of a volume that is staged raw for reading only is taken away, and another that is write-protected gets
-// its name and number: unstaging the first lifts the protection of its own device only.
+// The device of a raw volume staged read-only is taken away, and another write-protected one gets its name and number.
+// Unstaging the first lifts only the protection of its own device.
 func TestProtectionOfAnotherDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)

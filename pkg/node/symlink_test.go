@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// The kubelet's directory is a symlink: the paths of requests are not those of the mount table. Every call is known
-// again all the same, with the record and without it.
+// The kubelet's directory is a symlink, so the paths in requests differ from those in the mount table. Every call is
+// recognised nevertheless, with and without the record.
 func TestBelowASymlink(t *testing.T) {
 	for _, form := range forms() {
 		t.Run(form.name, func(t *testing.T) {

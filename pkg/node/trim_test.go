@@ -16,19 +16,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// clock is one that a test sets.
+// clock is a clock that a test sets.
 type clock struct{ now time.Time }
 
 func (c *clock) read() time.Time { return c.now }
 
-// pass lets time pass and trims what is due then, as the next look at the clock would.
+// pass lets time pass and trims the volumes that are then due, as the next tick would.
 func (w *world) pass(d time.Duration) {
 	w.Helper()
 	w.clock.now = w.clock.now.Add(d)
 	w.service.TrimDue(w.context(), w.clock.now)
 }
 
-// space is how many bytes an image takes on its disk.
+// space returns how many bytes an image takes on its disk.
 func (w *world) space(image string) int64 {
 	w.Helper()
 	var stat unix.Stat_t
@@ -36,7 +36,7 @@ func (w *world) space(image string) int64 {
 	return stat.Blocks * 512
 }
 
-// writeAndDelete fills a volume in part and deletes it all.
+// writeAndDelete writes a large file to a volume and deletes it.
 func (w *world) writeAndDelete(path string) {
 	w.Helper()
 	root, err := os.Open(path)
@@ -45,7 +45,8 @@ func (w *world) writeAndDelete(path string) {
 	w.must(os.WriteFile(filepath.Join(path, "large"), bytes.Repeat([]byte("data"), 2<<20), 0o600))
 	w.must(unix.Syncfs(int(root.Fd())))
 	w.must(os.Remove(filepath.Join(path, "large")))
-	// An xfs frees in the background, and trims nothing whose freeing is not on the disk yet: freezing waits for both.
+	// An xfs frees blocks in the background, and does not trim those whose freeing is not on disk yet. A freeze waits for
+	// both.
 	const freeze, thaw = 0xc0045877, 0xc0045878 // FIFREEZE, FITHAW
 	w.must(unix.Syncfs(int(root.Fd())))
 	w.must(unix.IoctlSetInt(int(root.Fd()), freeze, 0))
@@ -57,15 +58,15 @@ const (
 	deleted = 8 << 20 // bytes that writeAndDelete writes
 )
 
-// trimmed reports whether an image has given back what was deleted on it. The kernel also writes for itself, before
-// and after: not a byte more or less is no sign of anything.
+// trimmed reports whether an image has given back its deleted space. The kernel also writes for itself, before and
+// after, so a small difference means nothing.
 func (w *world) trimmed(image string, before int64) bool {
 	w.Helper()
 	return w.space(image) < before-deleted/2
 }
 
-// A volume whose class asks for it gives back what was deleted once the interval has passed, again and again,
-// also when the driver was restarted in between; one whose class does not ask keeps it.
+// A volume whose class asks for it gives back deleted space once the interval has passed, repeatedly, even after a
+// restart of the driver. A volume whose class does not ask keeps it.
 func TestTrim(t *testing.T) {
 	for _, form := range forms()[:3] {
 		t.Run(form.name, func(t *testing.T) {
@@ -80,7 +81,7 @@ func TestTrim(t *testing.T) {
 			request.Settings.FSTrimInterval = params.Duration(day)
 			w.stage(request)
 			w.stage(unasked)
-			w.pass(day) // the first is at a time of its own
+			w.pass(day) // the first trim is at its own time
 			w.writeAndDelete(unasked.StagingPath)
 			for round, restart := range []bool{false, true} {
 				w.writeAndDelete(request.StagingPath)
@@ -93,7 +94,7 @@ func TestTrim(t *testing.T) {
 					w.restart()
 				}
 				w.pass(day / 2)
-				// The discards of an xfs are under way when the kernel says that it is done.
+				// The discards of an xfs are still under way when the kernel says that it is done.
 				if !eventually(func() bool { return w.trimmed(image, before) }) {
 					t.Errorf("round %d: the image takes %d bytes before and %d after: %d were deleted", round, before, w.space(image),
 						deleted)
@@ -110,7 +111,7 @@ func TestTrim(t *testing.T) {
 	}
 }
 
-// What is staged for reading only, raw, or is no device is never trimmed, and asking for it is no error.
+// A volume that is staged read-only or raw, or has no device, is never trimmed, and asking for it is no error.
 func TestTrimWhatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	w.clock = &clock{now: time.Now()}
@@ -147,12 +148,12 @@ func TestTrimWhatCannotBe(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// Unstaging does not fail because of a trimming: it stops it and waits for its end.
+// Unstaging does not fail because of a trim: it stops the trim and waits for its end.
 func TestUnstageWhileTrimming(t *testing.T) {
 	w := newWorld(t)
 	w.clock = &clock{now: time.Now()}
 	w.restart()
-	w.image("v", 20<<10) // many ranges, and groups that take their time
+	w.image("v", 20<<10) // many ranges, and groups that take some time
 	request := w.stageRequest("v")
 	request.Settings.FSTrimInterval = params.Duration(day)
 	ctx, cancel := context.WithCancel(w.context())
@@ -172,7 +173,7 @@ func TestUnstageWhileTrimming(t *testing.T) {
 	w.wantNothingLeft()
 }
 
-// A volume that is not on any schedule any more leaves a mark that says when it was trimmed, for it may come back.
+// A volume that is no longer on a schedule keeps its mark, which says when it was trimmed, because it may come back.
 func TestTrimIsRememberedOverUnstage(t *testing.T) {
 	w := newWorld(t)
 	w.clock = &clock{now: time.Now()}
@@ -182,7 +183,7 @@ func TestTrimIsRememberedOverUnstage(t *testing.T) {
 	request.Settings.FSTrimInterval = params.Duration(7 * day)
 	w.stage(request)
 	w.pass(7 * day)
-	for hours := range 8 { // it is staged for a moment each day
+	for hours := range 8 { // it is staged briefly each day
 		w.writeAndDelete(request.StagingPath)
 		before := w.space(w.path("images", "v"))
 		w.unstage(request)

@@ -9,15 +9,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// waitsForItsTurn reports whether a tool does so for one of the world's devices.
+// waitsForItsTurn reports whether a tool waits for its turn on one of the world's devices.
 func (w *world) waitsForItsTurn() bool {
 	return slices.ContainsFunc(w.loops(), func(loop string) bool {
 		return strings.Contains(w.service.Progress(strings.Fields(loop)[0]), "it waits for its turn")
 	})
 }
 
-// A stage that has to make a filesystem waits while as many as allowed are being made, no longer than its
-// request lasts; one that has nothing to make does not wait.
+// A stage that has to create a filesystem waits while the maximum number is being created, but not longer than its
+// request. A stage that has nothing to create does not wait.
 func TestFormatsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	w.formats = 1
@@ -40,7 +40,7 @@ func TestFormatsAreBounded(t *testing.T) {
 	w.want(w.until(w.waitsForItsTurn, stage), backends.Busy, "1 others are being formatted or checked")
 	w.stage(made)
 	w.stage(w.stageRequest("directory"))
-	tool.goOn() // the blank one waits still, and is made when its turn comes
+	tool.goOn() // the blank one still waits, and is formatted in its turn
 	w.must(<-done)
 	w.stage(blank)
 	for _, volume := range []string{"slow", "blank", "made", "directory"} {

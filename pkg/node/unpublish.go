@@ -8,10 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// Unpublish undoes Publish: every layer that is mounted at the target is taken down and the target
-// removed. A volume that is not published there, or not known, is unpublished: no error; but what a call
-// that was cut short left there is taken down. A directory or file that holds data and is no mount is never
-// removed.
+// Unpublish undoes Publish: it unmounts every layer at the target and removes the target. It succeeds if the volume is
+// not published there or not known, and takes down what an interrupted call left there. It never removes a directory or
+// file that holds data and is not a mount.
 //
 // Kinds: Invalid for a path that is not absolute or is neither directory nor file; InUse when something is
 // open on the target's mount, or data is in the target itself; Unavailable when the context ended.

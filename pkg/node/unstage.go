@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// unstaging is one call of Unstage on its way through the phases.
+// unstaging is the state of one call of Unstage during its phases.
 type unstaging struct {
 	service *Service
 	path    string
 	record  ledger.Record
-	staged  ledger.Staging // what is to be taken down
+	staged  ledger.Staging // what to take down
 }
 
-// unstagePhases is the order of unstaging.
+// unstagePhases returns the phases of Unstage in their order.
 func unstagePhases() []phase[*unstaging] {
 	return []phase[*unstaging]{
 		{"published", (*unstaging).checkUnpublished},
@@ -32,12 +32,12 @@ func unstagePhases() []phase[*unstaging] {
 	}
 }
 
-// Unstage undoes Stage. A volume that is not staged at the path is unstaged: no error; but what a call
-// that was cut short left there is taken down.
+// Unstage undoes Stage. It succeeds if the volume is not staged at the path, and takes down what an interrupted call
+// left there.
 //
-// Kinds: Invalid for a path that is not absolute; InUse, naming the targets, while the volume is published,
-// and while something else uses it; Busy while what Stage left in the background has not ended, which is told to;
-// Unavailable when the context ended.
+// Kinds: Invalid for a path that is not absolute; InUse, naming the targets, while the volume is published, and while
+// something else uses it; Busy while the background work of Stage, which is told to stop, has not ended; Unavailable
+// when the context ended.
 func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error {
 	path, err := safepath.Absolute(stagingPath)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 	})
 }
 
-// checkUnpublished refuses while the volume is published, and drops what is not mounted from the record.
+// checkUnpublished refuses while the volume is published, and drops publications that are not mounted from the record.
 func (un *unstaging) checkUnpublished(ctx context.Context) error {
 	record, live := un.service.livePublications(ctx, un.record)
 	if len(live) > 0 {
@@ -70,9 +70,9 @@ func (un *unstaging) checkUnpublished(ctx context.Context) error {
 	return nil
 }
 
-// livePublications returns the record without the publications that the kernel knows nothing of, and the targets of the
-// others. One that was adopted and is another volume's by now goes too, and one that may be is no obstacle where
-// nothing is freed.
+// livePublications returns the record without the publications that are not mounted, and the targets of the others. It
+// also drops an adopted publication whose target belongs to another volume by now. An adopted publication is not live
+// if unstaging frees nothing.
 func (s *Service) livePublications(ctx context.Context, record ledger.Record) (ledger.Record, []string) {
 	var live []string
 	frees := record.Staged == nil || s.frees(record.Staged.Source)
@@ -89,14 +89,14 @@ func (s *Service) livePublications(ctx context.Context, record ledger.Record) (l
 	return record, live
 }
 
-// frees reports whether something is given up when a volume of the source is unstaged that somebody who still has it
-// mounted would miss. Of a network filesystem nothing is: another mount of it goes on.
+// frees reports whether unstaging a volume with this source frees something that a remaining mount of the volume needs.
+// Unstaging a network filesystem does not: its other mounts keep working.
 func (s *Service) frees(source ledger.Source) bool {
 	return s.features.Release != nil || source.Kind == ledger.Device
 }
 
-// find settles what is to be taken down: what is recorded at the path, or else what a call could have
-// left there whose record is lost.
+// find determines what to take down: the staging that is recorded at the path, or else what a call whose record is lost
+// may have left there.
 func (un *unstaging) find(ctx context.Context) error {
 	switch staged := un.record.Staged; {
 	case staged != nil && staged.Path == un.path:
@@ -120,15 +120,15 @@ func (un *unstaging) find(ctx context.Context) error {
 	case kind == backends.Busy || kind == backends.Unavailable || kind == backends.Unusable:
 		return err
 	}
-	// Any other answer is as good as none: there is no such volume, or it cannot be told without the
-	// attributes that only Stage gets.
+	// Any other answer is as good as none: there is no such volume, or the backend cannot tell without the attributes that
+	// only Stage gets.
 	return nil
 }
 
-// askSource asks the backend what a volume is of which nobody knows any more as what it was staged. A backend that
-// notes no use is asked for a device only: nothing else is freed, and a server that may be dead is not asked. One that
-// notes it has little time to answer for what shows of a server: that may be dead too, and what shows is known to the
-// kernel.
+// askSource asks the backend for the source of a volume whose staging record is lost. A backend that does not note use
+// is asked only for a device: nothing else needs to be freed, and a server that may be dead is not asked. A backend has
+// little time to answer if a remote filesystem is mounted at the staging path: its server may be dead, and the kernel
+// knows what is mounted.
 func (un *unstaging) askSource(ctx context.Context, remote bool) (backends.Source, error) {
 	asked := backends.Attachment{Handle: un.record.Volume}
 	if un.service.features.Release == nil {
@@ -145,20 +145,20 @@ func (un *unstaging) askSource(ctx context.Context, remote bool) (backends.Sourc
 	}, un.unuse)
 }
 
-// answerTime is how long a backend has to say what a volume is that shows of a server.
+// answerTime is how long a backend has to return the source of a volume that shows a remote filesystem.
 const answerTime = time.Second
 
-// unuse takes back what a late answer noted: that the volume is in use.
+// unuse undoes a late answer of Source, which noted the volume as in use.
 func (un *unstaging) unuse(backends.Source) {
 	if release := un.service.features.Release; release != nil {
-		_ = release.Release(context.Background(), un.record.Volume) // Nobody is there to be told.
+		_ = release.Release(context.Background(), un.record.Volume) // No caller is left to report the error to.
 	}
 }
 
 // clear unmounts the volume and frees its device.
 func (un *unstaging) clear(ctx context.Context) error { return un.service.clear(ctx, un.staged, nil) }
 
-// release forgets the staging and tells the backend, unless the volume is staged elsewhere.
+// release removes the staging from the record and tells the backend, unless the volume is staged elsewhere.
 func (un *unstaging) release(ctx context.Context) error {
 	if un.record.Staged != nil && un.record.Staged.Path != un.path {
 		return nil

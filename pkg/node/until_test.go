@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// until makes a call whose time ends once the condition holds, or before that the call. So the time is over at a
-// moment that the test chose, however busy the machine is.
+// until makes a call whose time ends once the condition holds, unless the call ends before. So the test chooses when
+// the time is over, however busy the machine is.
 func (w *world) until(condition func() bool, call func(context.Context) error) error {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.context())
@@ -25,7 +25,7 @@ func (w *world) until(condition func() bool, call func(context.Context) error) e
 	return w.returned(done)
 }
 
-// returned waits for a call that is to return by itself.
+// returned waits for a call that must return by itself.
 func (w *world) returned(done <-chan error) error {
 	w.Helper()
 	select {
@@ -38,8 +38,7 @@ func (w *world) returned(done <-chan error) error {
 	}
 }
 
-// awaited is a context that tells when work in the background waits for its end: then the call can but wait for that
-// work.
+// awaited is a context that notices when a call waits for background work: then the call does nothing but wait.
 type awaited struct {
 	context.Context
 	begun chan struct{}
@@ -59,7 +58,7 @@ func (a awaited) Done() <-chan struct{} {
 	}
 }
 
-// brief makes a call whose time ends once it waits for what is done in the background.
+// brief makes a call whose time ends once it waits for background work.
 func (w *world) brief(call func(context.Context) error) error {
 	w.Helper()
 	begun := make(chan struct{})

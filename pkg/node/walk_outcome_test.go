@@ -11,12 +11,12 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// What a walk in the background came to says nothing any more once a pod has used the volume: the next pod of that
-// group gets the files that were made meanwhile, too.
+// The outcome of a background walk is stale once a pod has used the volume: the next pod of that group also gets the
+// files that were created meanwhile.
 func TestOutcomeOfAWalkEndsWithPublishing(t *testing.T) {
 	server := stall.Serve(t)
 	w := newServedWorld(t)
-	w.groups, w.hasty = true, false // nothing hangs but the walk
+	w.groups, w.hasty = true, false // only the walk hangs
 	seen := &walks{}
 	w.observer = seen
 	w.restart()
@@ -38,7 +38,7 @@ func TestOutcomeOfAWalkEndsWithPublishing(t *testing.T) {
 
 	other := publishing
 	other.MountGroup = ""
-	w.publish(other) // it waits for the walk, and does not ask what that came to
+	w.publish(other) // it waits for the walk, and does not ask for its outcome
 	w.write(filepath.Join(volume, "new"), "data")
 	w.must(os.Chown(filepath.Join(volume, "new"), 0, 99))
 	w.unpublish(other)

@@ -25,16 +25,16 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// shelf is a node backend that knows the volumes that a test put there.
+// shelf is a node backend with the volumes that a test put there.
 type shelf struct {
 	mu       sync.Mutex
 	sources  map[string]backends.Source
 	failure  error
 	released []string
 	used     map[string]bool // by handle, from Source to Release
-	stuck    error           // of Release
-	slow     chan struct{}   // what Release waits for, whatever its context says
-	waiting  atomic.Bool     // Release does
+	stuck    error           // the error of Release
+	slow     chan struct{}   // Release waits for it, whatever its context says
+	waiting  atomic.Bool     // Release waits
 }
 
 func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Source, error) {
@@ -95,8 +95,8 @@ type world struct {
 	observer  node.OwnershipObserver
 	formats   int  // node.Config.MaxFormats
 	contained bool // node.Config.Contained
-	noteless  bool // the backend notes no use, as that of a network filesystem
-	hasty     bool // what hangs is given up as soon as on a node
+	noteless  bool // the backend notes no use, like that of a network filesystem
+	hasty     bool // calls that hang are given up as soon as on a node
 	clock     *clock
 	log       *slog.Logger
 }
@@ -108,7 +108,7 @@ func newWorld(t testing.TB) *world {
 	return makeWorld(t, &world{})
 }
 
-// newServedWorld is newWorld for a test that has a server which stalls.
+// newServedWorld is newWorld for a test with a server that stalls.
 func newServedWorld(t testing.TB) *world {
 	t.Helper()
 	needRoot(t)
@@ -130,7 +130,7 @@ func makeWorld(t testing.TB, w *world) *world {
 	return w
 }
 
-// restart makes a new service, as after a kill.
+// restart creates a new service, as after a kill.
 func (w *world) restart() {
 	w.Helper()
 	features := backends.Resolve(nil, w.shelf)
@@ -150,7 +150,7 @@ func (w *world) restart() {
 	w.service = service
 }
 
-// now is the clock of the service.
+// now returns the clock of the service.
 func (w *world) now() func() time.Time {
 	if w.clock == nil {
 		return nil
@@ -165,7 +165,7 @@ func (w *world) amnesia() {
 	w.restart()
 }
 
-// context is the test's own, which is still valid while the test cleans up.
+// context returns the test's own context, which is still valid during cleanup.
 func (w *world) context() context.Context { return context.WithoutCancel(w.Context()) }
 
 func (w *world) path(elements ...string) string {
@@ -217,13 +217,13 @@ func (w *world) directory(name string) {
 	w.shelf.sources[name] = backends.Directory{Path: path}
 }
 
-// export puts a volume on the shelf that stands for a network filesystem: a tmpfs has neither a device
-// nor a directory either.
+// export puts a volume on the shelf that stands for a network filesystem: a tmpfs also has neither a device nor a
+// directory.
 func (w *world) export(name string) {
 	w.shelf.sources[name] = backends.Export{FSType: "tmpfs", Source: "share-of-" + name, Options: []string{"size=4m"}}
 }
 
-// stageRequest asks for the volume in a mode for many writers.
+// stageRequest returns a request for the volume in a mode for many writers.
 func (w *world) stageRequest(name string) node.StageRequest {
 	w.Helper()
 	return node.StageRequest{
@@ -267,7 +267,7 @@ func (w *world) inspect(path string) mount.State {
 	return state
 }
 
-// bind mounts a directory or file somewhere else, behind the service's back.
+// bind mounts a directory or file at another place, behind the service's back.
 func (w *world) bind(source, path string) {
 	w.Helper()
 	target, err := safepath.OpenTarget(path)
@@ -283,7 +283,7 @@ func (w *world) stack(path string) {
 	w.must(unix.Mount("stacked", path, "tmpfs", 0, ""))
 }
 
-// corrupt mounts a filesystem at a path whose server is dead, behind the service's back.
+// corrupt mounts a filesystem whose server is dead, behind the service's back.
 func (w *world) corrupt(path string) {
 	w.Helper()
 	fuse, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
@@ -305,7 +305,7 @@ func (w *world) wantContent(path, content string) {
 	}
 }
 
-// mounts lists what is mounted below the world's directory.
+// mounts returns the mounts below the world's directory.
 func (w *world) mounts() []string {
 	infos, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.dir))
 	if err != nil {
@@ -318,7 +318,7 @@ func (w *world) mounts() []string {
 	return paths
 }
 
-// loops lists the loop devices over files below the world's directory, as "/dev/loop3 /path".
+// loops returns the loop devices over files below the world's directory, as "/dev/loop3 /path".
 func (w *world) loops() []string {
 	dirs, _ := filepath.Glob("/sys/block/loop[0-9]*")
 	var found []string
@@ -331,13 +331,13 @@ func (w *world) loops() []string {
 	return found
 }
 
-// patience is how long a test waits for what happens at once on an idle machine.
+// patience is how long a test waits for an event that occurs at once on an idle machine.
 const patience = 2 * time.Minute
 
-// briefly is how long a test waits for what does not happen.
+// briefly is how long a test waits for an event that does not occur.
 const briefly = 10 * time.Millisecond
 
-// eventually tries until the condition holds: udev and its like look at loop devices for an instant.
+// eventually retries until the condition holds: udev and others open loop devices for an instant.
 func eventually(condition func() bool) bool {
 	for deadline := time.Now().Add(patience); ; {
 		if condition() {
@@ -366,7 +366,7 @@ func (w *world) wantNothingLeft() {
 	}
 }
 
-// sweep takes down what a test that failed left.
+// sweep takes down what a failed test left.
 func (w *world) sweep() {
 	for range 3 {
 		for _, path := range slices.Backward(w.mounts()) {
@@ -379,13 +379,13 @@ func (w *world) sweep() {
 	}
 }
 
-// detach takes a mount away behind the service's back.
+// detach unmounts a path behind the service's back.
 func (w *world) detach(path string) {
 	w.Helper()
 	w.must(unix.Unmount(path, unix.MNT_DETACH))
 }
 
-// fsTypeAt is what the kernel calls the filesystem that is mounted at a path.
+// fsTypeAt returns the kernel's name for the filesystem mounted at a path.
 func (w *world) fsTypeAt(path string) string {
 	w.Helper()
 	infos, err := mountinfo.GetMounts(mountinfo.SingleEntryFilter(path))
@@ -396,7 +396,7 @@ func (w *world) fsTypeAt(path string) string {
 	return infos[0].FSType
 }
 
-// checksum is of a whole image.
+// checksum returns the digest of a whole image.
 func checksum(t *testing.T, path string) [sha256.Size]byte {
 	t.Helper()
 	data, err := os.ReadFile(path)
