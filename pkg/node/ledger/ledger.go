@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Ledger is the records of one node. Its methods may be called from many goroutines; calls for one volume
-// come one after the other, because its callers hold the volume's lock.
+// Ledger holds the records of one node. Its methods may be called concurrently. Calls for one volume are sequential,
+// because callers hold the volume's lock.
 type Ledger struct {
 	store store
 
@@ -15,7 +15,7 @@ type Ledger struct {
 	entries map[string]entry
 	owners  map[string]string // path -> volume
 
-	tidying sync.Mutex      // held while files of left are removed
+	tidying sync.Mutex      // held while files in left are removed
 	left    map[string]bool // volumes without a record whose file could not be removed yet
 }
 
@@ -25,7 +25,7 @@ type entry struct {
 	length int64
 }
 
-// Get returns the record of a volume; one that is not known has an empty record.
+// Get returns the record of a volume; an empty record for an unknown volume.
 func (l *Ledger) Get(volume string) Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,14 +35,14 @@ func (l *Ledger) Get(volume string) Record {
 	return Record{Volume: volume}
 }
 
-// Owner returns the volume that is recorded at a path, and an empty string when there is none.
+// Owner returns the volume that is recorded at a path; an empty string for none.
 func (l *Ledger) Owner(path string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.owners[path]
 }
 
-// Records returns the records of all volumes, in no order.
+// Records returns the records of all volumes in no particular order.
 func (l *Ledger) Records() []Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,16 +53,16 @@ func (l *Ledger) Records() []Record {
 	return records
 }
 
-// Volumes returns how many volumes are recorded.
+// Volumes returns the number of recorded volumes.
 func (l *Ledger) Volumes() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.entries)
 }
 
-// Put replaces the record of a volume; an empty record is removed. It fails, and changes nothing, when a
-// path in the record belongs to another volume. When it fails for another reason the record is what it
-// was before or what it was to become, and the caller must take it for either.
+// Put replaces the record of a volume; an empty record is removed. It fails without a change when a path in the record
+// belongs to another volume. After any other failure the record on disk is the old one or the new one, and the caller
+// must expect either.
 //
 // Kinds: InUse for a path of another volume; Unavailable when the file cannot be written.
 func (l *Ledger) Put(record Record) error {
@@ -82,10 +82,10 @@ func (l *Ledger) Put(record Record) error {
 	return nil
 }
 
-// Drop replaces the record of a volume by one that claims no more than it did, after what is missing was taken down; an
-// empty one is removed. The ledger knows so from then on, whatever becomes of the file: freeing a volume must not
-// depend on a disk that can be written to. An error says that the file could not be changed. What it still claims is
-// found to be untrue when the kernel is asked, and a file that was to be removed goes with a later change.
+// Drop replaces the record of a volume by one that claims no more, after the difference was taken down; an empty record
+// is removed. The ledger uses the new record from then on, even if the file cannot be changed: freeing a volume must
+// not depend on a writable disk. An error says that the file could not be changed. Its surplus claims are found to be
+// untrue when the kernel is asked, and a file that was to be removed is removed with a later change.
 func (l *Ledger) Drop(record Record) error {
 	record = record.clone()
 	l.mu.Lock()
@@ -93,7 +93,7 @@ func (l *Ledger) Drop(record Record) error {
 	l.mu.Unlock()
 	length, err := l.store.save(record, before.length)
 	if err != nil {
-		length = longest // a part of a line may have got into it
+		length = longest // part of a line may have been written
 	}
 	l.exchange(before.record, record, length)
 	if l.leave(record.Volume, err != nil && record.Empty()); err == nil {
@@ -102,7 +102,7 @@ func (l *Ledger) Drop(record Record) error {
 	return err
 }
 
-// leave notes whether the file of a volume is there that has no record.
+// leave notes whether the file of a volume without a record remains on disk.
 func (l *Ledger) leave(volume string, left bool) {
 	l.tidying.Lock()
 	defer l.tidying.Unlock()
@@ -113,7 +113,7 @@ func (l *Ledger) leave(volume string, left bool) {
 	delete(l.left, volume)
 }
 
-// tidy removes the files that could not be removed, now that the disk took a change.
+// tidy removes the files that could not be removed earlier, now that the disk accepted a change.
 func (l *Ledger) tidy() {
 	l.tidying.Lock()
 	defer l.tidying.Unlock()
@@ -125,8 +125,7 @@ func (l *Ledger) tidy() {
 	}
 }
 
-// claim makes the record's paths the volume's own, beside those that it has. It returns what there is of
-// the volume.
+// claim adds the record's paths to those that the volume owns. It returns the volume's current entry.
 func (l *Ledger) claim(record Record) (before entry, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -143,7 +142,7 @@ func (l *Ledger) claim(record Record) (before entry, err error) {
 	return l.entries[record.Volume], nil
 }
 
-// exchange gives up the paths of one record of a volume and enters another.
+// exchange replaces one record of a volume by another, with the paths that it owns.
 func (l *Ledger) exchange(gone, record Record, length int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +156,7 @@ func (l *Ledger) exchange(gone, record Record, length int64) {
 	l.enter(record, length)
 }
 
-// enter adds a record; l.mu is held or l is not shared yet.
+// enter adds a record. l.mu is held, or l is not shared yet.
 func (l *Ledger) enter(record Record, length int64) {
 	l.entries[record.Volume] = entry{record, length}
 	for _, path := range record.Paths() {

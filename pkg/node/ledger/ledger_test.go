@@ -134,8 +134,8 @@ func TestOpenClearsUp(t *testing.T) {
 	}
 }
 
-// What a later version knows of a volume besides does not make its record unreadable: after a way back to this version
-// the volumes that are in use are known.
+// Fields of a later version do not make a volume's record unreadable: after a downgrade to this version the volumes in
+// use are known.
 func TestOpenReadsWhatItKnows(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, "now")
@@ -171,7 +171,7 @@ func TestOpenNeedsEachRecord(t *testing.T) {
 	}
 }
 
-// Two records of one path cannot be written by a ledger: one of them counts, the other is shown.
+// A ledger cannot write two records of one path: one of them counts, the other is reported.
 func TestOpenRefusesClash(t *testing.T) {
 	dir := t.TempDir()
 	for _, volume := range []string{"a", "b"} {
@@ -209,7 +209,7 @@ func TestFailedPutChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, "boot")
 	put(t, l, sample("a"))
-	// A file that is gone and a directory at the temporary file's place fail the write, for root too.
+	// A missing file and a directory in place of the temporary file make the write fail, even for root.
 	content, err := os.ReadFile(l.store.path("a"))
 	if err != nil {
 		t.Fatal(err)
@@ -239,12 +239,12 @@ func TestFailedPutChangesNothing(t *testing.T) {
 	}
 }
 
-// What was taken down is known to be, although the disk says otherwise, and the disk is put right by the next record.
+// A volume that was taken down is known to be, although the disk says otherwise, and the next record corrects the disk.
 func TestDropNeedsNoDisk(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, "boot")
 	put(t, l, sample("a"))
-	blocked := filepath.Join(l.store.path("a")+tempEnding, "full") // fails the write, for root too
+	blocked := filepath.Join(l.store.path("a")+tempEnding, "full") // makes the write fail, even for root
 	if err := errors.Join(os.Remove(l.store.path("a")), os.MkdirAll(blocked, 0o700),
 		os.MkdirAll(filepath.Join(l.store.path("a"), "full"), 0o700)); err != nil {
 		t.Fatal(err)
@@ -290,8 +290,7 @@ func TestManyChanges(t *testing.T) {
 	}
 }
 
-// The process was killed in the middle of writing a line: the line before counts, and what is written
-// next is read again.
+// The process was killed in the middle of writing a line: the line before counts, and later lines are read again.
 func TestTornLine(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := open(t, dir, "boot")
@@ -399,8 +398,8 @@ func BenchmarkPut(b *testing.B) {
 	}
 }
 
-// A record that could not be removed goes with the next change that the disk takes, unless its volume has one again by
-// then.
+// A record that could not be removed is removed with the next change that the disk accepts, unless its volume has a
+// record again by then.
 func TestRecordsThatStayedGoLater(t *testing.T) {
 	for _, again := range []bool{false, true} {
 		l, _ := open(t, t.TempDir(), "boot")
@@ -408,7 +407,7 @@ func TestRecordsThatStayedGoLater(t *testing.T) {
 		path := l.store.path("a")
 		content, err := os.ReadFile(path)
 		if err == nil {
-			// fails the removal, for root too
+			// makes the removal fail, even for root
 			err = errors.Join(os.Remove(path), os.MkdirAll(filepath.Join(path, "full"), 0o700))
 		}
 		if err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// bootIDPath holds a random number that the kernel makes at each start (random(4)).
+// bootIDPath holds a random number that the kernel generates at each boot (random(4)).
 const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
-// Report tells what Open found.
+// Report is what Open found.
 type Report struct {
-	Loaded int // records that count
+	Loaded int // records that are valid
 	Stale  int // records of an earlier boot, removed
-	// SetAside are files that could not be read as records, with the reason. They were renamed, where that was possible,
-	// so that somebody can look at them; the volumes that they were of count as unknown.
+	// SetAside lists files that could not be read as records, with the reason. They were renamed for inspection, if that
+	// was possible. Their volumes count as unknown.
 	SetAside []SetAside
 }
 
-// SetAside is a file that is no record.
+// SetAside is a file that is not a valid record.
 type SetAside struct {
 	Path   string // where it is now
 	Reason error
 }
 
-// BootID returns what tells this boot of the machine from all others.
+// BootID returns an identifier of this boot of the machine.
 func BootID() (string, error) {
 	data, err := os.ReadFile(bootIDPath)
 	if err != nil {
@@ -39,9 +39,9 @@ func BootID() (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// Open loads the ledger in a directory, which it makes when it is not there and which must be the
-// driver's own. Records of another boot are removed. Those for which the disk has no room go to the room that was kept,
-// unless that is nil. Kinds: Unavailable when the directory or a file in it cannot be read.
+// Open loads the ledger in a directory that only the driver uses, and creates it if necessary. Records of another boot
+// are removed. A record for which the disk has no room goes to the spare room, unless that is nil. Kinds: Unavailable
+// when the directory or a file in it cannot be read.
 func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Report, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot make the ledger's directory: %w", err)
@@ -83,9 +83,9 @@ func list(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// load takes in one file of the directory, or clears it away. One that cannot be cleared away, on a disk that takes no
-// writes, is in nobody's way: it counts for nothing, and the next record of its volume replaces it. One that cannot be
-// read may say that its volume is in use. Kinds: Unavailable then.
+// load reads one file of the directory, or removes it. A file that cannot be removed, on a disk that takes no writes,
+// does no harm: it counts for nothing, and the next record of its volume replaces it. A file that cannot be read may
+// say that its volume is in use. Kinds: Unavailable then.
 func (l *Ledger) load(path string, report *Report) error {
 	switch filepath.Ext(path) {
 	case tempEnding:
@@ -114,8 +114,8 @@ func (l *Ledger) load(path string, report *Report) error {
 	return nil
 }
 
-// loadRoom takes in what is in the room that was kept, and returns the files of these volumes: they were written
-// earlier, and may claim paths that others have taken since.
+// loadRoom reads the records in the spare room, and returns the files of their volumes. These files are older, and may
+// claim paths that other volumes have taken since.
 func (l *Ledger) loadRoom(report *Report) (later map[string]bool) {
 	later = map[string]bool{}
 	for volume, line := range l.store.room.Notes() {
@@ -135,12 +135,12 @@ func (l *Ledger) loadRoom(report *Report) (later map[string]bool) {
 			reason := fmt.Errorf("in the room that was kept: %w", err)
 			report.SetAside = append(report.SetAside, SetAside{Path: path, Reason: reason})
 		}
-		_ = l.store.room.Drop(volume) // If it stays it counts for as little the next time.
+		_ = l.store.room.Drop(volume) // If it stays, it is rejected again next time.
 	}
 	return later
 }
 
-// clash reports whether another record has a path of this one, which no ledger writes.
+// clash refuses a record with a path that another record has, which no ledger writes.
 func (l *Ledger) clash(record Record) error {
 	for _, path := range record.Paths() {
 		if owner := l.owners[path]; owner != "" {

@@ -20,21 +20,21 @@ type Staging struct {
 	Type     backends.AccessType `json:"type"`
 	Mode     backends.AccessMode `json:"mode"`
 	ReadOnly bool                `json:"readOnly,omitempty"`
-	// Pending is set while the mount is not all: something is to be done before it or after it. Then all
-	// of it, a part or nothing may be mounted or attached.
+	// Pending is set while something is left to do before or after the mount. The volume may then be mounted or attached
+	// fully, partly or not at all.
 	Pending bool `json:"pending,omitempty"`
 	// Group is the group that the files belong to, in decimal digits; empty when none was asked for.
 	Group string `json:"group,omitempty"`
 	// TrimInterval is how often the filesystem is trimmed, in nanoseconds; 0 for never.
 	TrimInterval time.Duration `json:"trimInterval,omitempty"`
-	// Labels are the SELinux labels that it is mounted with, as mount options; empty for none.
+	// Labels are the SELinux labels of the mount, as mount options; empty for none.
 	Labels string `json:"labels,omitempty"`
 	Source Source `json:"source"`
-	// Root is the root of what is mounted; all zero while it is not known.
+	// Root is the root of what is mounted; all zero while unknown.
 	Root Root `json:"root"`
 }
 
-// Kind says which form of backends.Source a volume has.
+// Kind is the form of backends.Source that a volume has.
 type Kind string
 
 // The kinds of sources.
@@ -50,13 +50,13 @@ type Source struct {
 	Path   string `json:"path"`             // the device node, image file or directory; the remote share of an export
 	Image  bool   `json:"image,omitempty"`  // Path is an image file
 	FSType string `json:"fsType,omitempty"` // the filesystem that is mounted
-	// DevicePath, Major and Minor are the block device that is in use: Path's own, or the loop device of
-	// an image. Empty and zero while it is not known.
+	// DevicePath, Major and Minor identify the block device in use: Path itself, or the loop device of an image. Empty and
+	// zero while unknown.
 	DevicePath string `json:"devicePath,omitempty"`
 	Major      uint32 `json:"major,omitempty"`
 	Minor      uint32 `json:"minor,omitempty"`
-	// Sequence tells the device from all others that have had or will have its number (device.Sequence); 0 while it is
-	// not known.
+	// Sequence distinguishes the device from all others that have had or will have its number (device.Sequence); 0 while
+	// unknown.
 	Sequence uint64 `json:"sequence,omitempty"`
 }
 
@@ -71,8 +71,8 @@ type Publication struct {
 	Target   string              `json:"target"`
 	Mode     backends.AccessMode `json:"mode"`
 	ReadOnly bool                `json:"readOnly,omitempty"`
-	// Adopted says that the volume was found to show there when its record was lost. It may be another volume's that is
-	// the same export.
+	// Adopted says that the volume was found to show there after its record was lost. It may be another volume's
+	// publication of the same export.
 	Adopted bool `json:"adopted,omitempty"`
 }
 
@@ -100,7 +100,7 @@ func (r Record) WithoutPublication(target string) Record {
 	return r
 }
 
-// WithoutAdopted returns a record in which nothing is published but what was so under the volume's own name.
+// WithoutAdopted returns a record without adopted publications.
 func (r Record) WithoutAdopted() Record {
 	r = r.clone()
 	r.Published = slices.DeleteFunc(r.Published, func(p Publication) bool { return p.Adopted })
@@ -114,10 +114,10 @@ func (r Record) WithStaging(staged *Staging) Record {
 	return r
 }
 
-// Empty reports whether the record says nothing.
+// Empty reports whether the record claims nothing.
 func (r Record) Empty() bool { return r.Staged == nil && len(r.Published) == 0 }
 
-// Paths are all the paths that the record claims for the volume. What was adopted is claimed from nobody.
+// Paths returns the paths that the record claims for the volume. An adopted publication claims none.
 func (r Record) Paths() []string {
 	var paths []string
 	if r.Staged != nil {
@@ -131,7 +131,7 @@ func (r Record) Paths() []string {
 	return paths
 }
 
-// clone copies the record, so that nobody changes what another holds.
+// clone copies the record, so that callers do not share its contents.
 func (r Record) clone() Record {
 	r.Published = slices.Clone(r.Published)
 	if r.Staged != nil {

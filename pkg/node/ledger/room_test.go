@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// roomy opens a ledger with room to spare.
+// roomy opens a ledger with spare room.
 func roomy(t *testing.T, dir, boot string) (*Ledger, Report) {
 	t.Helper()
 	room, err := spare.Open(filepath.Join(dir, "spare"))
@@ -25,7 +25,7 @@ func roomy(t *testing.T, dir, boot string) (*Ledger, Report) {
 	return l, report
 }
 
-// withoutRoom makes a change of a volume's record while the disk is full for it, and leaves what the file was.
+// withoutRoom changes a volume's record while its disk is full, and leaves the file as it was.
 func withoutRoom(t *testing.T, l *Ledger, volume string, change func() error) error {
 	t.Helper()
 	path, aside := l.store.path(volume), l.store.path(volume)+".aside"
@@ -44,7 +44,7 @@ func withoutRoom(t *testing.T, l *Ledger, volume string, change func() error) er
 	return failed
 }
 
-// What has no room in the file outweighs the file, until there is room again.
+// A record that has no room in the file takes precedence over the file, until there is room again.
 func TestNoRoom(t *testing.T) {
 	for _, before := range []Record{{Volume: "a"}, sample("a").WithoutPublication("/target/a")} {
 		dir := t.TempDir()
@@ -75,8 +75,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// A path that has gone from one volume to another while the disk was full is the other's after a restart, whether the
-// other's record is in the room or in its file.
+// A path that passed from one volume to another while the disk was full belongs to the other after a restart, whether
+// the other's record is in the spare room or in its file.
 func TestPathsChangeHands(t *testing.T) {
 	for range 20 { // The room keeps its notes in no order.
 		for _, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
@@ -109,7 +109,7 @@ func changeHands(t *testing.T, from, to string, full bool) {
 	}
 }
 
-// What is in the room and is of another boot, or no record, counts for nothing and goes.
+// A note in the spare room that is of another boot, or no record, is ignored and removed.
 func TestRoomIsCleared(t *testing.T) {
 	dir := t.TempDir()
 	l, _ := roomy(t, dir, "earlier")

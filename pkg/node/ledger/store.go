@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// version is the form of the files; one of another form is set aside.
+// version is the format of the files. A file of another format is set aside.
 const version = 1
 
 // Endings of file names.
@@ -29,31 +29,30 @@ const (
 	asideEnding  = ".unreadable"
 )
 
-// file is a record as it is written down.
+// file is a record as stored.
 type file struct {
 	Version int    `json:"version"`
 	Boot    string `json:"boot"`
 	Record
 }
 
-// errOtherBoot marks a record that was written before the machine started.
+// errOtherBoot marks a record that was written before the machine booted.
 var errOtherBoot = errors.New("written before the machine last started")
 
-// store keeps records in a directory, one file a volume, named after the hash of the volume's handle,
-// because a handle is any text and a file name is not. Each line of a file is a record, and the last whole
-// line counts. So a change costs one write; nothing that was written is ever overwritten, and whoever is
-// killed in the middle of a line leaves the one before it to count. While there is no room for a line the record is in
-// the room that was kept, where it outweighs what the file says.
+// store keeps records in a directory, one file per volume. The file is named after the hash of the volume's handle,
+// because a handle is arbitrary text. Each line of a file is a record, and the last complete line counts. So a change
+// costs one write, nothing is ever overwritten, and a kill in the middle of a line leaves the line before it valid.
+// While the disk has no room for a line, the record is in the spare room, where it takes precedence over the file.
 type store struct {
 	dir  string
 	boot string
 	room *spare.Room
 }
 
-// longest is how long a file may grow, in bytes, before it is written anew with its last record only.
+// longest is the length in bytes at which a file is rewritten with its last record only.
 const longest = 64 << 10
 
-// stem is the part of a file's name that tells the volume.
+// stem returns the part of a file's name that identifies the volume.
 func stem(volume string) string {
 	sum := sha256.Sum256([]byte(volume))
 	return hex.EncodeToString(sum[:])
@@ -61,8 +60,8 @@ func stem(volume string) string {
 
 func (s store) path(volume string) string { return filepath.Join(s.dir, stem(volume)+recordEnding) }
 
-// save writes a record down whole or not at all; an empty record has no file. It takes the length of the
-// volume's file in bytes, 0 when there is none, and returns the new length.
+// save writes a record completely or not at all; an empty record has no file. It takes the length of the volume's file
+// in bytes, 0 for no file, and returns the new length.
 func (s store) save(record Record, length int64) (int64, error) {
 	path := s.path(record.Volume)
 	if record.Empty() {
@@ -78,7 +77,7 @@ func (s store) save(record Record, length int64) (int64, error) {
 	line = append(line, '\n')
 	written := length + int64(len(line))
 	if length <= 0 || length >= longest || extend(path, line) != nil {
-		// There is no file yet, or it is long enough, or a part of a line may have got into it.
+		// There is no file yet, or it is too long, or part of a line may have been written to it.
 		err, written = replace(path, line), int64(len(line))
 	}
 	if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) && s.room.Put(record.Volume, line) == nil {
@@ -93,7 +92,7 @@ func (s store) save(record Record, length int64) (int64, error) {
 	return written, nil
 }
 
-// extend adds a line to a file that is there.
+// extend appends a line to an existing file.
 func extend(path string, line []byte) error {
 	return write(path, os.O_APPEND, line)
 }
@@ -107,8 +106,8 @@ func write(path string, flags int, line []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// replace writes beside the file and renames over it: whoever is killed here leaves the old file or the
-// new one, and perhaps a temporary file, which the next start removes.
+// replace writes a temporary file and renames it over the file. A kill leaves the old file or the new one, and perhaps
+// the temporary file, which the next start removes.
 func replace(path string, line []byte) error {
 	temp := path + tempEnding
 	if err := write(temp, os.O_CREATE|os.O_TRUNC, line); err != nil {
@@ -120,12 +119,12 @@ func replace(path string, line []byte) error {
 	return nil
 }
 
-// errUnread marks a file that could not be read this time. What it says is not known, and it must not be taken for one
-// that says nothing.
+// errUnread marks a file that could not be read this time. Its contents are unknown, so it must not be treated as
+// empty.
 var errUnread = errors.New("it could not be read")
 
-// read reads one file and returns its record, and its length for save. A failure other than errOtherBoot and errUnread
-// means that the file cannot be used.
+// read reads one file and returns its record, and its length for save. An error other than errOtherBoot and errUnread
+// means that the file is invalid.
 func (s store) read(path string) (Record, int64, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -134,7 +133,7 @@ func (s store) read(path string) (Record, int64, error) {
 	length := int64(len(data))
 	lines := bytes.SplitAfter(data, []byte{'\n'})
 	if torn := lines[len(lines)-1]; len(torn) > 0 {
-		length = longest // nothing may be written after a part of a line
+		length = longest // nothing may be appended to part of a line
 	}
 	if len(lines) < 2 {
 		return Record{}, 0, errors.New("it holds no whole line")
@@ -146,8 +145,8 @@ func (s store) read(path string) (Record, int64, error) {
 // decode reads one line of a file.
 func (s store) decode(path string, line []byte) (Record, error) {
 	var found file
-	// A later version may know more of a volume than this one: what both know counts. One that means something else by a
-	// field has another number.
+	// A later version may know more about a volume than this one: the fields known to both count. A version that changes
+	// the meaning of a field has another number.
 	if err := json.Unmarshal(line, &found); err != nil {
 		return Record{}, fmt.Errorf("not a record: %w", err)
 	}
