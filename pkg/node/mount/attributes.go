@@ -10,11 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// attributes are what mount options say about a mount itself, whatever its filesystem (mount_setattr(2)).
+// attributes are the effects of mount options on a mount itself, whatever its filesystem (mount_setattr(2)).
 type attributes struct{ set, clear int }
 
-// attributesOf reads the attributes from mount options, of which later ones win. Other options belong to the
-// filesystem.
+// attributesOf reads the attributes from mount options; later options win. Other options belong to the filesystem.
 func attributesOf(options []string) (a attributes) {
 	for _, option := range options {
 		if set, reset, ok := attribute(option); ok {
@@ -24,7 +23,7 @@ func attributesOf(options []string) (a attributes) {
 	return a
 }
 
-// apply gives a mount that nobody sees yet the attributes.
+// apply sets the attributes of a mount that is not visible yet.
 func (a attributes) apply(mount int, readOnly bool) error {
 	if readOnly {
 		a.set |= unix.MOUNT_ATTR_RDONLY
@@ -36,8 +35,8 @@ func (a attributes) apply(mount int, readOnly bool) error {
 	return unix.MountSetattr(mount, "", unix.AT_EMPTY_PATH, &attr)
 }
 
-// Lacks returns the first of the options that a mount does not have although it was asked for, as far as it
-// is one about the mount itself; an empty string when it has them all. Kinds: Unavailable.
+// Lacks returns the last requested option that a mount does not have, among the options of the mount itself. It returns
+// an empty string if the mount has them all. Kinds: Unavailable.
 func Lacks(path string, options []string) (string, error) {
 	a := attributesOf(options)
 	if a.set|a.clear == 0 {
@@ -50,7 +49,7 @@ func Lacks(path string, options []string) (string, error) {
 	for _, option := range slices.Backward(options) {
 		set, reset, ok := attribute(option)
 		if !ok || set&^a.set != 0 || set == 0 && reset&a.set != 0 {
-			continue // not about the mount, or another option outdid it
+			continue // not an option of the mount, or overridden by another one
 		}
 		if has := shownAttributes(int(fs.Flags)); set&^has != 0 || (reset&^set)&has != 0 {
 			return option, nil
@@ -59,7 +58,7 @@ func Lacks(path string, options []string) (string, error) {
 	return "", nil
 }
 
-// shownAttributes are the attributes that statfs(2) tells of.
+// shownAttributes returns the attributes that statfs(2) reports.
 func shownAttributes(flags int) int {
 	const noSymFollow = 0x2000 // ST_NOSYMFOLLOW
 	has := 0
@@ -80,8 +79,8 @@ func shownAttributes(flags int) int {
 	return has
 }
 
-// SecurityLabels returns the options that carry an SELinux label, in an order of their own and without
-// quotes, so that two lists that mean the same are the same text.
+// SecurityLabels returns the options that carry an SELinux label, sorted and without quotes, so that equivalent lists
+// are equal.
 func SecurityLabels(options []string) string {
 	var labels []string
 	for _, option := range options {

@@ -11,17 +11,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// Bind makes the directory, file or device node at source appear at the target too, without what is
-// mounted below it, and returns what shows there then, but for ReadOnly. With readOnly it is read-only from the
-// first instant. The mount flags of the source's own mount (nodev, noexec ...) carry over, and the options change
-// them; those that only a filesystem can have mean nothing here and are passed over.
+// Bind makes the directory, file or device node at source appear at the target too, without the mounts below it. It
+// returns the state of the target afterwards, except ReadOnly. With readOnly the bind mount is read-only from the first
+// instant. The mount flags of the source's own mount (nodev, noexec ...) carry over, and the options change them.
+// Options that only a filesystem can have are ignored.
 //
-// A read-only bind of a block device node does not keep anyone from opening the device for writing: the
-// kernel checks read-only mounts for files and directories only. The container's device rules do that.
+// A read-only bind mount of a block device node does not prevent opening the device for writing: the kernel checks
+// read-only mounts for files and directories only. The container's device rules prevent it.
 //
-// Kinds: NotFound when the source or the target is not there; Invalid when either is a symlink or one of
-// them is a directory and the other is not; Exists when something is mounted at the target already: binds
-// are never stacked.
+// Kinds: NotFound when the source or the target is not there; Invalid when either is a symlink or one of them is a
+// directory and the other is not; Exists when something is mounted at the target already: bind mounts are never
+// stacked.
 func Bind(source string, target *safepath.Target, readOnly bool, options ...string) (State, error) {
 	tree, err := cloneTree(source)
 	if err != nil {
@@ -36,7 +36,7 @@ func Bind(source string, target *safepath.Target, readOnly bool, options ...stri
 	return attach(tree, source, target)
 }
 
-// cloneTree returns a mount of the source that is attached nowhere.
+// cloneTree returns an unattached mount of the source.
 func cloneTree(source string) (int, error) {
 	at, err := safepath.OpenTarget(source)
 	if err != nil {
@@ -55,7 +55,7 @@ func cloneTree(source string) (int, error) {
 	return tree, nil
 }
 
-// attach moves a mount that is attached nowhere onto the target, and returns what shows there then.
+// attach moves an unattached mount onto the target, and returns the state of the target afterwards.
 func attach(mount int, what string, target *safepath.Target) (State, error) {
 	place, err := target.Open()
 	if err != nil {
@@ -76,7 +76,7 @@ func attach(mount int, what string, target *safepath.Target) (State, error) {
 	return root, nil
 }
 
-// checkPlace refuses what move_mount(2) would refuse with a bare EINVAL, and stacking.
+// checkPlace refuses a target that move_mount(2) would refuse with a bare EINVAL, and one where something is mounted.
 func checkPlace(root State, what string, place *os.File) error {
 	below, err := glanceOpen(int(place.Fd()), place.Name())
 	if err != nil {
@@ -93,7 +93,7 @@ func checkPlace(root State, what string, place *os.File) error {
 	return nil
 }
 
-// listed shows options in a message.
+// listed formats options for a message.
 func listed(options []string) string {
 	if len(options) == 0 {
 		return ""
@@ -108,10 +108,10 @@ func dirOrFile(s State) string {
 	return "a file"
 }
 
-// closeFd closes a descriptor that has nothing to write back: of a mount, a tree or a context.
+// closeFd closes the descriptor of a mount, a tree or a context, which has nothing to write back.
 func closeFd(fd int) { _ = unix.Close(fd) }
 
-// kindOf maps what the mount system calls fail with.
+// kindOf maps the errors of the mount system calls to Kinds.
 func kindOf(err error) backends.Kind {
 	errno, _ := errors.AsType[unix.Errno](err)
 	switch errno {

@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// proveBtrfs checks that a btrfs has the device that it should be on among its devices. Its root tells no device's
-// number, and what is mounted need not be on the device that was named: kernels before 6.7 mount, instead of a copy,
-// the original with the same UUID, if that is mounted already.
+// proveBtrfs checks that a btrfs has the expected device among its devices. Its root does not have the number of a
+// device. The mount need not be on the named device either: instead of a copy, kernels before 6.7 mount the original
+// with the same UUID if that is mounted already.
 func proveBtrfs(mount int, want Filesystem) error {
 	id, err := btrfsID(mount)
 	if err != nil {
@@ -48,7 +48,7 @@ func proveBtrfs(mount int, want Filesystem) error {
 		want.Source, id, strings.Join(numbers, " and "), unix.Major(want.Dev), unix.Minor(want.Dev))
 }
 
-// btrfsInfo is struct btrfs_ioctl_fs_info_args of linux/btrfs.h, as far as it is needed.
+// btrfsInfo is the required part of struct btrfs_ioctl_fs_info_args of linux/btrfs.h.
 type btrfsInfo struct {
 	maxID, devices uint64
 	id             [16]byte

@@ -9,13 +9,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// What a process has open only because it is being started does not keep a mount, however long the start takes.
-// What it has open for good does.
+// A descriptor that a process has only because it is being started does not keep a mount, however long the start takes.
+// A descriptor that remains open does.
 func TestUnmountAwaitsStarts(t *testing.T) {
 	for _, stays := range []bool{false, true} {
 		dir := folder(t, "target")
 		must(t, mountAt(t, Filesystem{Type: "tmpfs", Source: "tmpfs"}, target(t, dir+"/target")))
-		syscall.ForkLock.Lock() // as who starts a process does
+		syscall.ForkLock.Lock() // as a process start does
 		inherited, err := os.Open(dir + "/target")
 		must(t, err)
 		done := make(chan error, 1)

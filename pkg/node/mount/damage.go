@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// advice says what to do when it is, or may be, what is on the device that is wrong; nothing otherwise.
+// advice says what to do if the contents of the device are wrong, or may be; an empty string otherwise.
 func (c *fscontext) advice(err error) string {
 	check := checker(c.fs.Type)
 	switch {
@@ -25,11 +25,11 @@ func (c *fscontext) advice(err error) string {
 	return ""
 }
 
-// damaged reports whether the kernel found checksums or structures that do not fit: ext4 and xfs name EBADMSG
-// EFSBADCRC and EUCLEAN EFSCORRUPTED, and btrfs uses EUCLEAN too.
+// damaged reports whether the kernel found wrong checksums or inconsistent structures. ext4 and xfs define EFSBADCRC as
+// EBADMSG and EFSCORRUPTED as EUCLEAN; btrfs also uses EUCLEAN.
 func damaged(err error) bool { return errors.Is(err, unix.EBADMSG) || errors.Is(err, unix.EUCLEAN) }
 
-// checker is the command that looks for damage and changes nothing.
+// checker returns the command that looks for damage and changes nothing.
 func checker(fsType string) string {
 	switch fsType {
 	case "ext2", "ext3", "ext4":
@@ -42,8 +42,8 @@ func checker(fsType string) string {
 	return ""
 }
 
-// selinux reports whether SELinux is enabled: its filesystem is there only then, mounted or not. What cannot be
-// told counts as enabled, for then the kernel's own words are all that is known.
+// selinux reports whether SELinux is enabled: only then is its filesystem registered, mounted or not. An unknown state
+// counts as enabled, so that the error has only the kernel's own words.
 func selinux() bool {
 	known, err := os.ReadFile("/proc/filesystems")
 	return err != nil || slices.Contains(strings.Fields(string(known)), "selinuxfs")

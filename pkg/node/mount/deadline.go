@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// unattachedBy is unattached that is given up at the end of the context. A mount that comes too late was never
-// attached to anything, and goes with its descriptor.
+// unattachedBy is unattached with a deadline at the end of the context. A mount that is too late was never attached,
+// and goes with its descriptor.
 func unattachedBy(ctx context.Context, fs Filesystem, target *safepath.Target) (int, error) {
 	call := deadline.Call{Name: fmt.Sprintf("mounting %q for %q", fs.Source, target.Path())}
 	return deadline.Do(ctx, call, func(ctx context.Context) (int, error) {
@@ -29,12 +29,12 @@ func unattachedBy(ctx context.Context, fs Filesystem, target *safepath.Target) (
 	}, closeFd)
 }
 
-// proveRoot has the one who knows look at what was mounted. Kinds: those of Prove.
+// proveRoot calls fs.Prove with the root of the mount. Kinds: those of Prove.
 func proveRoot(ctx context.Context, mount int, fs Filesystem) error {
 	if fs.Prove == nil {
 		return nil
 	}
-	// The mount's own descriptor, since to open its root once more may be denied: a pod may keep everybody out.
+	// It uses the mount's own descriptor, because opening the root again may be denied: a pod may deny access to all.
 	fd, err := unix.FcntlInt(uintptr(mount), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return backends.Errorf(kindOf(err), "looking at what was mounted from %q: %w", fs.Source, err)

@@ -18,20 +18,20 @@ import (
 // Filesystem is a filesystem that can be mounted.
 type Filesystem struct {
 	Type     string   // the kernel's name, such as ext4 or nfs4
-	Source   string   // the device node, or what the type takes in its place
-	Options  []string // mount options that were asked for, one an element; package mountoptions says which are allowed
-	Needs    []string // options that the filesystem needs besides
+	Source   string   // the device node, or its equivalent for the type
+	Options  []string // requested mount options, one per element; package mountoptions defines the allowed ones
+	Needs    []string // further options that the filesystem needs
 	ReadOnly bool
-	Export   bool // it is another host's: its backend has checked the options, and has options of its own among them
-	// Dev, unless 0, is the number of the device that was proven: what is mounted must be on that.
+	Export   bool // on another host; its backend has checked the options and added its own
+	// Dev, unless 0, is the number of the proven device. The mount must be on that device.
 	Dev uint64
-	// Prove, unless nil, looks at the root of what was mounted, open with O_PATH, before anybody sees it.
+	// Prove, unless nil, checks the root of the mount, open with O_PATH, before the mount is visible.
 	Prove func(ctx context.Context, root *os.File) error
 }
 
-// Mount mounts a filesystem at the target and returns what shows there then, but for ReadOnly. When the context ends
-// first it returns without the mount, which never appears at the target afterwards, even if the kernel still works on
-// it.
+// Mount mounts a filesystem at the target and returns the state of the target afterwards, except ReadOnly. If the
+// context ends first, it returns without the mount. The mount then never appears at the target, even if the kernel
+// still works on it.
 //
 // Kinds: Invalid for an option that is not allowed or that the kernel refuses, with the kernel's words;
 // Unsupported when the kernel does not know the type; NotFound when the source or the target is not there;
@@ -53,8 +53,8 @@ func Mount(ctx context.Context, fs Filesystem, target *safepath.Target) (State, 
 	return attach(mount, fs.Source, target)
 }
 
-// checkOptions goes by the list of the filesystem. That of an export, which is on no device, is its backend's: only the
-// backend knows which options are its own.
+// checkOptions checks the options against the list for the filesystem type. An export is on no device and has no such
+// list: only its backend knows which options are allowed.
 func (fs *Filesystem) checkOptions() error {
 	if fs.Export {
 		return mountoptions.Check(fs.Options)
@@ -62,7 +62,7 @@ func (fs *Filesystem) checkOptions() error {
 	return mountoptions.CheckFor(fs.Type, fs.Options)
 }
 
-// unattached mounts the filesystem nowhere and returns the mount's descriptor.
+// unattached mounts the filesystem without attaching it, and returns the mount's descriptor.
 func unattached(fs Filesystem) (int, error) {
 	fsfd, err := unix.Fsopen(fs.Type, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -84,13 +84,13 @@ func unattached(fs Filesystem) (int, error) {
 	return mount, nil
 }
 
-// fscontext is a filesystem context (fsopen(2)) that is being filled.
+// fscontext is a filesystem context (fsopen(2)) during its configuration.
 type fscontext struct {
 	fd int
 	fs Filesystem
 }
 
-// configure hands source and options to the kernel and returns the mount's own attributes.
+// configure passes source and options to the kernel and returns the mount's own attributes.
 func (c *fscontext) configure() (attributes int, err error) {
 	if err := unix.FsconfigSetString(c.fd, "source", c.fs.Source); err != nil {
 		return 0, c.failure(err)
@@ -119,7 +119,7 @@ func (c *fscontext) configure() (attributes int, err error) {
 	return attributes, nil
 }
 
-// set hands one option to the filesystem.
+// set passes one option to the filesystem.
 func (c *fscontext) set(option string) error {
 	var err error
 	if name, value, pair := strings.Cut(option, "="); pair {
@@ -152,10 +152,10 @@ func (c *fscontext) withOptions() string {
 	return " with options " + secret.Options(options)
 }
 
-// failureKind is kindOf for the step that reads the superblock: there ENODEV is a device that has gone, as is a node
-// that was proven and is none of a block device any more (ENOENT, ENOTBLK), and EINVAL speaks of what is on the device
-// unless there were options that it can be about. A filesystem that is damaged (EBADMSG, EUCLEAN) is Unknown: to repair
-// it is for a person, for a repair may lose data.
+// failureKind is kindOf for the step that reads the superblock. There ENODEV means that the device is gone, and so does
+// a proven node that is missing or no longer a block device (ENOENT, ENOTBLK). EINVAL is about the contents of the
+// device unless there were options that it can be about. A damaged filesystem (EBADMSG, EUCLEAN) is Unknown: only a
+// person may decide to repair it, because a repair may lose data.
 func (c *fscontext) failureKind(err error) backends.Kind {
 	kind := kindOf(err)
 	proven := c.fs.Dev != 0
@@ -168,11 +168,11 @@ func (c *fscontext) failureKind(err error) backends.Kind {
 	return kind
 }
 
-// logWords bounds how many messages are taken over into an error.
+// logWords bounds how many messages are copied into an error.
 const logWords = 8
 
-// words reads the messages that the kernel left in the context (fsopen(2), "Retrieving status"), each
-// prefixed by its level: "e ", "w " or "i ".
+// words reads the messages that the kernel left in the context (fsopen(2), "Retrieving status"). Each is prefixed by
+// its level: "e ", "w " or "i ".
 func (c *fscontext) words() string {
 	var b strings.Builder
 	buf := make([]byte, 1024)
@@ -191,7 +191,7 @@ func (c *fscontext) words() string {
 	return b.String()
 }
 
-// hide takes from the kernel's words what may be a secret that came with an option: they may repeat its value.
+// hide redacts the kernel's message if an option was secret: the message may repeat its value.
 func (c *fscontext) hide(message string) string {
 	secretive := func(option string) bool { return secret.Option(option) != option }
 	if slices.ContainsFunc(c.fs.Options, secretive) {
@@ -200,7 +200,7 @@ func (c *fscontext) hide(message string) string {
 	return message
 }
 
-// proveDevice checks that what was mounted is on the device that it should be on.
+// proveDevice checks that the mount is on the expected device.
 func proveDevice(mount int, fs Filesystem) error {
 	switch {
 	case fs.Dev == 0:

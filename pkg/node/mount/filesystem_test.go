@@ -105,7 +105,7 @@ func TestMountRefuses(t *testing.T) {
 	}
 }
 
-// The kernel's own words are in the error.
+// The error contains the kernel's own words.
 func TestMountRepeatsKernel(t *testing.T) {
 	dir := folder(t, "target")
 	err := mountAt(t, Filesystem{Type: "ext4", Source: disk(t).Path, Options: []string{"commit=many"}},
@@ -166,7 +166,7 @@ func TestMountOtherTypes(t *testing.T) {
 				t.Errorf("the filesystem on %s shows at %v", d.Path, got)
 			}
 			must(t, os.WriteFile(dir+"/target/data", nil, 0o600), Unmount(t.Context(), dir+"/target"))
-			// The loop device goes with the mount, once nobody looks at it.
+			// The loop device goes with the mount, once no process inspects it.
 			for end := time.Now().Add(2 * time.Minute); ; {
 				loops, err := device.FindLoops(t.Context(), path)
 				must(t, err)
@@ -181,7 +181,7 @@ func TestMountOtherTypes(t *testing.T) {
 	}
 }
 
-// Options that belong to a mount are those that the kernel takes for it.
+// The options of a mount itself are those that the kernel takes for it.
 func TestAttributes(t *testing.T) {
 	for _, option := range mountoptions.Attributes() {
 		if _, _, ok := attribute(option); !ok {
@@ -190,8 +190,8 @@ func TestAttributes(t *testing.T) {
 	}
 }
 
-// hostileOptions open other devices, read what is no superblock of the volume's, or let what is on the volume stop the
-// node.
+// hostileOptions returns options that open other devices, read something else as the volume's superblock, or let the
+// volume's contents stop the node.
 func hostileOptions() map[string][]string {
 	return map[string][]string{
 		"ext4": {"journal_dev=0x700", "journal_path=/dev/loop0", "sb=32768", "errors=panic", "errors=continue", "errors",
@@ -202,7 +202,7 @@ func hostileOptions() map[string][]string {
 	}
 }
 
-// What a PersistentVolume's author asks for reaches no kernel unless it is on the list of the filesystem.
+// Options from a PersistentVolume's author do not reach the kernel unless they are on the list of the filesystem.
 func TestHostileOptionsAreRefused(t *testing.T) {
 	for fsType, options := range hostileOptions() {
 		for _, option := range options {

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// State is what a path looks like at one instant.
+// State is the state of a path at one instant.
 type State struct {
 	Exists   bool
 	Mounted  bool // something is mounted at the path itself
@@ -23,24 +23,22 @@ type State struct {
 	Ino      uint64
 	Rdev     uint64 // st_rdev: which device, when it is a device node
 	MountID  uint64 // the mount that the path is on
-	// Deleted tells that what shows at the path has no name of its own any more. The kernel deletes the node of a device
-	// that is taken away; where it was bound before it shows for ever, and leads to whatever device has its number by
-	// then.
+	// Deleted says that the file at the path has no name any more. The kernel deletes the node of a device that is taken
+	// away. A bind mount of the node stays, and leads to whatever device has its number by then.
 	Deleted bool
 
 	link bool
 }
 
-// SameRoot reports whether both show the same directory or file of the same filesystem, as a bind mount
-// and its source do.
+// SameRoot reports whether both are the same directory or file of the same filesystem, as a bind mount and its source
+// are.
 func (s State) SameRoot(o State) bool {
 	return s.Exists && o.Exists && s.Dev == o.Dev && s.Ino == o.Ino && s.Rdev == o.Rdev
 }
 
-// Inspect looks at a path, following no symlink in its last element and setting off no automount. A
-// path that is not there is no error: Exists is false. An error for which Corrupted is true says that a
-// mount is there and that its filesystem is gone. A filesystem whose server does not answer is given up at
-// the end of the context.
+// Inspect returns the state of a path. It follows no symlink in the last element and triggers no automount. A missing
+// path is no error: Exists is false. An error for which Corrupted is true means that a mount is there and that its
+// filesystem is gone. If the server of a filesystem does not answer, Inspect gives up at the end of the context.
 //
 // Kinds: Invalid for a path that is not absolute; Unavailable when it cannot be looked at; Unsupported
 // on a kernel that does not tell mounts (before Linux 5.8).
@@ -49,8 +47,8 @@ func Inspect(ctx context.Context, path string) (State, error) {
 	return deadline.Do(ctx, call, func(context.Context) (State, error) { return inspect(path) }, nil)
 }
 
-// Mounted reports whether something is mounted at a path. Of a filesystem that was looked at before that is known
-// without asking it, so that one whose server does not answer does not hold the call up. Kinds: as Inspect.
+// Mounted reports whether something is mounted at a path. For a filesystem that was inspected before, the kernel knows
+// that without asking it, so a server that does not answer does not delay the call. Kinds: as Inspect.
 func Mounted(ctx context.Context, path string) (bool, error) {
 	call := deadline.Call{Name: fmt.Sprintf("looking for a mount at %q", path)}
 	state, err := deadline.Do(ctx, call,
@@ -71,9 +69,9 @@ func inspect(path string) (State, error) {
 	return state, nil
 }
 
-// glance is inspect without ReadOnly, which only the filesystem can tell. With AT_STATX_DONT_SYNC among the
-// flags a filesystem whose server is dead is not asked either, if it has what it was last told: all but what
-// the kernel itself knows, such as Mounted, may be out of date then.
+// glance is inspect without ReadOnly, which only the filesystem can tell. With AT_STATX_DONT_SYNC among the flags, a
+// filesystem whose server is dead is not asked if it has cached attributes. Then everything but what the kernel itself
+// knows, such as Mounted, may be out of date.
 func glance(path string, flags int) (State, error) {
 	plain, err := safepath.Absolute(path)
 	if err != nil {
@@ -89,7 +87,7 @@ func glance(path string, flags int) (State, error) {
 	return stateOf(plain, x)
 }
 
-// glanceOpen is glance at an open file.
+// glanceOpen is glance for an open file.
 func glanceOpen(fd int, path string) (State, error) {
 	x, err := statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC)
 	if err != nil {
@@ -104,7 +102,7 @@ func statx(dir int, path string, flags int) (unix.Statx_t, error) {
 	return x, err
 }
 
-// stateOf reads what statx said.
+// stateOf converts the result of statx.
 func stateOf(path string, x unix.Statx_t) (State, error) {
 	if x.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
 		return State{}, backends.Errorf(backends.Unsupported,

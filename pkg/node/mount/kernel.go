@@ -8,15 +8,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// CheckKernel refuses a kernel that lacks a part of the mount API that is used here. The last to come was the attribute
+// CheckKernel refuses a kernel that lacks a part of the mount API that is used here. The newest part is the attribute
 // of the option nosymfollow, in Linux 5.14. Kinds: Unsupported.
 func CheckKernel() error {
-	// Attributes are looked at before the descriptor, which is none: nothing is changed.
+	// The kernel checks attributes before the descriptor, which is invalid: nothing is changed.
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSYMFOLLOW}
 	return kernelFailure(unix.MountSetattr(-1, "", unix.AT_EMPTY_PATH, &attr))
 }
 
-// kernelFailure understands what the kernel said of the attribute.
+// kernelFailure interprets the kernel's answer about the attribute.
 func kernelFailure(err error) error {
 	if !errors.Is(err, unix.ENOSYS) && !errors.Is(err, unix.EINVAL) {
 		return nil

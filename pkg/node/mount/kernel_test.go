@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A kernel before Linux 5.12 has no mount_setattr(2) at all, one before 5.14 does not know the attribute, and a newer
-// one looks for the descriptor next. This one is new enough.
+// A kernel before Linux 5.12 lacks mount_setattr(2), one before 5.14 does not know the attribute, and a newer one
+// checks the descriptor next. This kernel is new enough.
 func TestCheckKernel(t *testing.T) {
 	for err, old := range map[unix.Errno]bool{unix.ENOSYS: true, unix.EINVAL: true, unix.EBADF: false, unix.EPERM: false} {
 		if got := kernelFailure(err); backends.Is(got, backends.Unsupported) != old {

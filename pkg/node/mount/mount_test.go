@@ -31,7 +31,7 @@ func wantKind(t *testing.T, err error, kind backends.Kind) {
 	}
 }
 
-// must fails the test on any of the errors.
+// must fails the test on any error.
 func must(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
@@ -39,7 +39,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// folder makes a directory in which everything that is mounted goes with the test.
+// folder creates a directory whose mounts are unmounted with the test.
 func folder(t *testing.T, names ...string) string {
 	t.Helper()
 	needRoot(t)
@@ -75,14 +75,14 @@ func look(t *testing.T, path string) State {
 	return state
 }
 
-// mountAt mounts the filesystem, and holds that Mount returns what shows at the target then.
+// mountAt mounts the filesystem, and checks that Mount returns the state of the target afterwards.
 func mountAt(t *testing.T, fs Filesystem, at *safepath.Target) error {
 	t.Helper()
 	state, err := Mount(t.Context(), fs, at)
 	return shown(t, state, err, at)
 }
 
-// bindAt binds the source, and holds that Bind returns what shows at the target then.
+// bindAt binds the source, and checks that Bind returns the state of the target afterwards.
 func bindAt(t *testing.T, source string, at *safepath.Target, readOnly bool) error {
 	t.Helper()
 	state, err := Bind(source, at, readOnly)
@@ -101,7 +101,7 @@ func shown(t *testing.T, state State, err error, at *safepath.Target) error {
 	return nil
 }
 
-// disk makes a loop device with an ext4 on it, held open until the test ends.
+// disk returns a loop device with an ext4 on it, held open until the test ends.
 func disk(t *testing.T) *device.Device {
 	t.Helper()
 	needRoot(t)
@@ -192,7 +192,7 @@ func TestBindFileAndDevice(t *testing.T) {
 	if s := look(t, dir+"/fileDisk"); !s.Mounted || s.Rdev != unix.Mkdev(7, 200) {
 		t.Errorf("a bound device node: %+v", s)
 	}
-	// A publish that is called again finds the node where the file was.
+	// A repeated publish finds the node in place of the file.
 	if created, err := place.MakeFile(0o600); created || err != nil {
 		t.Errorf("making the file under a device node: %t, %v", created, err)
 	}
@@ -225,7 +225,7 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
-// What is mounted below the source does not come along: it is another volume's.
+// Mounts below the source do not come along: they belong to other volumes.
 func TestBindIsNotRecursive(t *testing.T) {
 	dir := folder(t, "source", "target", "other")
 	must(t, os.Mkdir(dir+"/source/sub", 0o700), os.WriteFile(dir+"/other/secret", nil, 0o600))
@@ -245,7 +245,7 @@ func TestUnmount(t *testing.T) {
 		}
 	}
 	wantKind(t, Unmount(t.Context(), dir+"/../a"), backends.Invalid)
-	// A stack, as others leave it.
+	// A stack of mounts, as left by others.
 	for range 5 {
 		must(t, unix.Mount(dir+"/a", dir+"/target", "", unix.MS_BIND, ""))
 	}
@@ -253,7 +253,7 @@ func TestUnmount(t *testing.T) {
 	if look(t, dir+"/target").Mounted {
 		t.Error("a layer is left")
 	}
-	// Through a symlink nothing is unmounted.
+	// Nothing is unmounted through a symlink.
 	must(t, bindAt(t, dir+"/a", target(t, dir+"/b"), false), os.Symlink("b", dir+"/link"))
 	must(t, Unmount(t.Context(), dir+"/link"))
 	if !look(t, dir+"/b").Mounted {
@@ -281,14 +281,14 @@ func TestUnmountInUse(t *testing.T) {
 		t.Error("a filesystem that is in use was detached")
 	}
 	must(t, f.Close(), os.Mkdir(dir+"/target/sub", 0o700))
-	// So is one that something is mounted in.
+	// The same is true of a filesystem with a mount inside.
 	sub := target(t, dir+"/target/sub")
-	must(t, bindAt(t, dir+"/target/sub", sub, false), sub.Close()) // open, it would keep the filesystem busy itself
+	must(t, bindAt(t, dir+"/target/sub", sub, false), sub.Close()) // if open, it would keep the filesystem busy itself
 	wantKind(t, Unmount(t.Context(), dir+"/target"), backends.InUse)
 	must(t, Unmount(t.Context(), dir+"/target/sub"), Unmount(t.Context(), dir+"/target"))
 }
 
-// A FUSE filesystem whose server has died: nothing can be done with it but to take it down.
+// A FUSE filesystem whose server has died can only be unmounted.
 func TestServerGone(t *testing.T) {
 	dir := folder(t, "target")
 	server, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
@@ -311,7 +311,7 @@ func TestServerGone(t *testing.T) {
 	}
 }
 
-// A shut down filesystem answers everything with EIO: it is recognised, and taken down.
+// A filesystem that was shut down answers everything with EIO: it is recognised, and unmounted.
 func TestCorrupted(t *testing.T) {
 	dir := folder(t, "target")
 	d := disk(t)

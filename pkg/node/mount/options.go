@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// attribute knows the options that belong to a mount, not to its filesystem (mount_setattr(2)). Each
-// first clears some flags and then sets some.
+// attribute returns the flags of an option that belongs to a mount, not to its filesystem (mount_setattr(2)). The flags
+// in reset are cleared first, then those in set are set.
 func attribute(option string) (set, reset int, ok bool) {
 	switch option {
 	case "nosuid":
@@ -30,7 +30,7 @@ func attribute(option string) (set, reset int, ok bool) {
 	return accessTime(option)
 }
 
-// accessTime is the part of attribute that says when access times are written.
+// accessTime is attribute for the options about access times.
 func accessTime(option string) (set, reset int, ok bool) {
 	switch option {
 	case "noatime":
@@ -47,7 +47,7 @@ func accessTime(option string) (set, reset int, ok bool) {
 	return 0, 0, false
 }
 
-// valueOf returns the value as the kernel takes it.
+// valueOf returns the value in the form that the kernel takes.
 func valueOf(option, value string) string {
 	if quoted := len(value) >= 2 && value[0] == '"' && value[len(value)-1] == '"'; quoted &&
 		mountoptions.SecurityLabel(option) {

@@ -15,15 +15,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// Propagation knows the mounts below which what is mounted shows in the host's mount namespace, too. The zero value is
+// Propagation remembers the mounts below which new mounts also show in the host's mount namespace. The zero value is
 // ready to use.
 type Propagation struct {
 	mu     sync.Mutex
 	shared map[uint64]bool // by the mount's ID
 }
 
-// Check refuses a directory below which nothing can be mounted that others see: whoever uses it from another mount
-// namespace would write to what is below the mount. A directory that does not exist is refused by whoever mounts there.
+// Check refuses a directory below which new mounts would not be visible to others: a user in another mount namespace
+// would write to the directory below the mount. Check accepts a missing directory, which the mount itself refuses.
 // Kinds: Unavailable, with the cure.
 func (p *Propagation) Check(ctx context.Context, dir string) error {
 	call := deadline.Call{Name: fmt.Sprintf("looking at the propagation of mounts at %q", dir)}
@@ -65,8 +65,8 @@ func (p *Propagation) knows(mountID uint64) bool {
 	return p.shared[mountID]
 }
 
-// sharedMount reports whether a mount has peers that get what is mounted on it (mount_namespaces(7): "shared"). One
-// that is only a slave ("master") gets what is mounted elsewhere, and passes nothing on.
+// sharedMount reports whether a mount has peers that receive the mounts made on it (mount_namespaces(7): "shared"). A
+// mount that is only a slave ("master") receives mounts and passes none on.
 func sharedMount(m *mountinfo.Info) bool {
 	for field := range strings.FieldsSeq(m.Optional) {
 		if strings.HasPrefix(field, "shared:") {
@@ -76,8 +76,8 @@ func sharedMount(m *mountinfo.Info) bool {
 	return false
 }
 
-// OnHost reports whether this process has the host's own mount namespace, where everybody sees what it mounts: that of
-// process 1 of the first namespace of processes, whose number is fixed (linux/proc_ns.h).
+// OnHost reports whether this process is in the host's own mount namespace, where its mounts are visible to all. That
+// is the namespace of process 1 of the initial PID namespace, whose number is fixed (linux/proc_ns.h).
 func OnHost() bool {
 	const first = "pid:[4026531836]"
 	pids, err := os.Readlink("/proc/self/ns/pid")

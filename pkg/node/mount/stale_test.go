@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removed is a directory of a server that says that it has it no more, once it is told to.
+// removed is a directory of a server that says, once told to, that it no longer has it.
 type removed struct {
 	fs.Inode
 	gone atomic.Bool
@@ -32,8 +32,8 @@ func (r *removed) OnAdd(ctx context.Context) {
 	r.AddChild("file", r.NewPersistentInode(ctx, file, fs.StableAttr{}), false)
 }
 
-// TestRemovedOnItsServer unmounts what its server has no more, and somebody has open. What else is mounted of the same
-// filesystem goes on: the volumes of an NFS share have one.
+// TestRemovedOnItsServer unmounts a directory that its server no longer has, and that a process has open. Other mounts
+// of the same filesystem go on: the volumes of an NFS share have one.
 func TestRemovedOnItsServer(t *testing.T) {
 	needRoot(t)
 	root := &removed{}

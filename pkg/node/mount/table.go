@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Table is what is mounted in this mount namespace at one instant. To read it takes the longer the more is mounted: it
-// is for what cannot be told in another way, and not for the hot path.
+// Table is what is mounted in this mount namespace at one instant. Reading it takes time in proportion to the number of
+// mounts. It is for questions that have no other answer, and not for the hot path.
 type Table struct{ byID map[int]*mountinfo.Info }
 
 // ReadTable reads the mount table. Kinds: Unavailable.
@@ -34,8 +34,8 @@ func ReadTable() (Table, error) {
 // Entry is one mount of a table.
 type Entry struct{ *mountinfo.Info }
 
-// At returns what is mounted at a path, by the mount's ID: the table has paths without symlinks. ok is false when
-// nothing is. A filesystem whose server does not answer is not asked. Kinds: as Inspect.
+// At returns the mount at a path. It finds it by the mount's ID, because the table has paths without symlinks. ok is
+// false when nothing is mounted there. A filesystem whose server does not answer is not asked. Kinds: as Inspect.
 func (t Table) At(path string) (m Entry, ok bool, err error) {
 	state, err := glance(path, unix.AT_STATX_DONT_SYNC)
 	if err != nil || !state.Mounted {
@@ -45,8 +45,8 @@ func (t Table) At(path string) (m Entry, ok bool, err error) {
 	return m, ok, nil
 }
 
-// Device returns the number of the block device that a filesystem is on, and 0 for one that is on none. A btrfs has a
-// number of its own in place of the device's, so that its source is looked at.
+// Device returns the number of the block device that a filesystem is on, and 0 for none. A btrfs has a device number of
+// its own, so its source is looked up instead.
 func (m Entry) Device() uint64 {
 	if m.FSType != "btrfs" {
 		return unix.Mkdev(uint32(m.Major), uint32(m.Minor))
@@ -58,14 +58,14 @@ func (m Entry) Device() uint64 {
 	return stat.Rdev
 }
 
-// Part is a file or directory of a filesystem, with all below it, as the mount table knows it.
+// Part is a file or directory of a filesystem with everything below it, as the mount table represents it.
 type Part struct {
 	shows func(Entry) bool
-	// known are mounts that show the part and are no news.
+	// known are mounts that show the part and that Where leaves out.
 	known []Entry
 }
 
-// Shown is the part that is mounted somewhere. What is mounted where it was bound from is known too.
+// Shown returns the part that is mounted at m. The mounts at the path that it was bound from are known too.
 func (t Table) Shown(m Entry, from string) Part {
 	known := []Entry{m}
 	for _, info := range t.byID {
@@ -77,13 +77,13 @@ func (t Table) Shown(m Entry, from string) Part {
 		shows: func(other Entry) bool { return sameFilesystem(m, other) && within(other.Root, m.Root) }}
 }
 
-// OnDevice is all of the filesystem on a block device.
+// OnDevice returns the whole filesystem on a block device.
 func (t Table) OnDevice(number uint64) Part {
 	return Part{shows: func(m Entry) bool { return m.Device() == number }}
 }
 
-// Of is the file or directory at a path, and nothing when none is there. The mount that the path is on is known.
-// Kinds: Unavailable when the path cannot be looked at.
+// Of returns the file or directory at a path; a part that nothing shows if it does not exist. The mount that the path
+// is on is known. Kinds: Unavailable when the path cannot be looked at.
 func (t Table) Of(at string) (Part, error) {
 	plain, err := filepath.EvalSymlinks(at)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,7 +105,7 @@ func (t Table) Of(at string) (Part, error) {
 		shows: func(m Entry) bool { return sameFilesystem(Entry{on}, m) && within(m.Root, root) }}, nil
 }
 
-// Where returns the paths at which the parts show, without those of mounts that are known.
+// Where returns the paths at which the parts show, except those of known mounts.
 func (t Table) Where(parts ...Part) []string {
 	var known []Entry
 	for _, p := range parts {
@@ -123,14 +123,14 @@ func (t Table) Where(parts ...Part) []string {
 	return slices.Compact(paths)
 }
 
-// sameFilesystem reports whether two mounts are of one filesystem. Exports of one server may share a device number, and
-// have different sources then.
+// sameFilesystem reports whether two mounts are of one filesystem. Exports of one server may share a device number, but
+// then have different sources.
 func sameFilesystem(a, b Entry) bool {
 	return a.Major == b.Major && a.Minor == b.Minor && a.FSType == b.FSType && a.Source == b.Source
 }
 
-// samePlace reports whether two mounts are attached to one directory or file. So are the copies that propagation makes
-// of a mount (mount_namespaces(7)), which go with it.
+// samePlace reports whether two mounts are attached to the same directory or file. That is also true of the copies that
+// propagation makes of a mount (mount_namespaces(7)), which go with it.
 func (t Table) samePlace(a, b Entry) bool {
 	if a.Mountpoint == b.Mountpoint {
 		return true
@@ -140,12 +140,12 @@ func (t Table) samePlace(a, b Entry) bool {
 		placeIn(below, a) == placeIn(other, b)
 }
 
-// placeIn is where in the filesystem of its parent a mount is attached.
+// placeIn returns where in the filesystem of its parent a mount is attached.
 func placeIn(parent *mountinfo.Info, m Entry) string {
 	return path.Join(parent.Root, strings.TrimPrefix(m.Mountpoint, parent.Mountpoint))
 }
 
-// within reports whether a path is the directory or file or below it.
+// within reports whether a path is the directory or file, or below it.
 func within(file, dir string) bool {
 	return file == dir || strings.HasPrefix(file, strings.TrimSuffix(dir, "/")+"/")
 }

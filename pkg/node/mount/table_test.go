@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wantAt checks where the parts show, but for paths outside the test's directory.
+// wantAt checks where the parts show, ignoring paths outside the test's directory.
 func wantAt(t *testing.T, what string, table Table, part Part, want ...string) {
 	t.Helper()
 	if got := table.Where(part); !slices.Equal(got, want) {
@@ -49,7 +49,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// What propagation makes of a mount goes with it: it is no other place.
+// Copies that propagation makes of a mount go with it: they are no other place.
 func TestTableKnowsCopies(t *testing.T) {
 	dir := folder(t, "shared", "copy")
 	must(t, bindAt(t, dir+"/shared", target(t, dir+"/shared"), false))

@@ -13,18 +13,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// Unmount takes down every layer that is mounted at the path itself and returns once nothing is. A path
-// where nothing is mounted, or that is not there, is no error. It follows no symlink in the last element.
+// Unmount unmounts every layer at the path itself and returns once nothing is mounted there. A path where nothing is
+// mounted, or that does not exist, is no error. It follows no symlink in the last element.
 //
-// A filesystem that is in use stays: it is never detached lazily, for then nobody could tell when its
-// device is free. The exception is one whose server is gone (ENOTCONN) or has it no more (ESTALE): it is detached when
-// it is in use, because nothing can be written to it any more. Only the first is forced before, which ends what is
-// under way on the whole filesystem: the volumes of a share have one, and one of them that was removed there is no
-// reason to fail the writes of the others.
+// A filesystem that is in use stays mounted. It is never detached lazily, because then nobody could tell when its
+// device is free. The exception is a filesystem whose server is gone (ENOTCONN) or no longer has it (ESTALE): it is
+// detached if it is in use, because nothing can be written to it any more. In the first case only,
+// the unmount is forced before, which aborts all operations on the whole filesystem. The volumes of a share are on one
+// filesystem, and the removal of one of them there is no reason to fail the writes of the others.
 //
-// Kinds: Invalid for a path that is not absolute; InUse when something is open on the mount or mounted
-// below it; Unavailable when the context ends first: the layer that was being taken down may still go, and
-// no other.
+// Kinds: Invalid for a path that is not absolute; InUse when something is open on the mount or mounted below it;
+// Unavailable when the context ends first: the layer that was being unmounted may still go, and no other.
 func Unmount(ctx context.Context, path string) error {
 	call := deadline.Call{Name: fmt.Sprintf("unmounting %q", path)}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
@@ -35,8 +34,8 @@ func Unmount(ctx context.Context, path string) error {
 	})
 }
 
-// unmountAll goes through the parent directory that it opened at the start, so that all layers are
-// taken from one place.
+// unmountAll works through the parent directory that it opened at the start, so that all layers are unmounted from one
+// place.
 func unmountAll(ctx context.Context, path string) error {
 	target, err := safepath.OpenTarget(path)
 	if backends.Is(err, backends.NotFound) {
@@ -61,13 +60,13 @@ func unmountAll(ctx context.Context, path string) error {
 	}
 }
 
-// unmountLayer takes down the topmost mount at a path; more is false when there was none. Whether there is one
-// the kernel knows: a filesystem whose server does not answer is not asked, and can be taken down.
+// unmountLayer unmounts the topmost mount at a path; more is false if there was none. The kernel knows whether there is
+// one: a filesystem whose server does not answer is not asked, and can be unmounted.
 func unmountLayer(ctx context.Context, target *safepath.Target) (more bool, err error) {
 	path := target.Pinned()
 	state, err := glance(path, unix.AT_STATX_DONT_SYNC)
 	if late := ctx.Err(); late != nil {
-		// It took its time, and what is mounted by now may have been mounted after the call was given up.
+		// That took time, and the current mount may have been made after the call was given up.
 		return false, backends.Errorf(backends.Unavailable, "given up: %w", late)
 	}
 	switch {
@@ -91,8 +90,8 @@ func unmountLayer(ctx context.Context, target *safepath.Target) (more bool, err 
 	return true, unmountFailure(path, err)
 }
 
-// missing asks a filesystem that is in use for the error that says that it is gone. One that does not answer is not
-// gone.
+// missing returns the error of a filesystem that is in use, which may say that it is gone. A filesystem that does not
+// answer is not gone.
 func missing(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -103,7 +102,7 @@ func missing(ctx context.Context, path string) error {
 // answerTime is how long missing waits.
 const answerTime = 500 * time.Millisecond
 
-// force takes down a mount whose server is gone.
+// force unmounts a mount whose server is gone.
 func force(path string) error {
 	err := unix.Unmount(path, unix.MNT_FORCE|unix.UMOUNT_NOFOLLOW)
 	if errors.Is(err, unix.EBUSY) {
@@ -112,7 +111,7 @@ func force(path string) error {
 	return err
 }
 
-// unmountFailure says what a failed umount2 means; nothing when the mount went by itself meanwhile.
+// unmountFailure interprets an error of umount2; nil if the mount went by itself meanwhile.
 func unmountFailure(path string, err error) error {
 	switch {
 	case err == nil || errors.Is(err, unix.ENOENT):
