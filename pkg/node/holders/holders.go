@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Holder is one who uses the subject.
+// Holder is a user of the subject.
 type Holder struct {
 	PID     int    // 0 for a mount in the mount namespace of this process
 	Command string // the process's name (proc_pid_comm(5))
-	Use     string // what it does with the subject, as a part of a sentence
-	IsCopy  bool   // its mount namespace has the subject mounted; nothing says that anybody there uses it
+	Use     string // how it uses the subject, as a part of a sentence
+	IsCopy  bool   // its mount namespace has the subject mounted, perhaps without a user
 }
 
 // Found is the outcome of a search.
 type Found struct {
 	Holders []Holder
-	// Partial tells that there may be more: the search was cut short, or /proc does not show everybody.
+	// Partial says that there may be more holders: the search was cut short, or /proc does not show all processes.
 	Partial bool
 }
 
@@ -52,7 +52,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("process %d (%s) %s", h.PID, h.Command, h.Use)
 }
 
-// Of searches for those who use the subject, until the context ends.
+// Of searches for the users of the subject until the context ends.
 func Of(ctx context.Context, s Subject) Found {
 	search := search{subject: s, namespaces: map[string][]place{}}
 	search.found.Partial = !seesAll()

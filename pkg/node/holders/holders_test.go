@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(mountns.IsolateInMemory(m.Run))
 }
 
-// mapFile has a file in memory, and not open, until its standard input ends.
+// mapFile keeps a file mapped, and not open, until its standard input ends.
 func mapFile(path string) {
 	file, err := os.Open(path)
 	if err == nil {
@@ -49,14 +49,14 @@ func mounted(t *testing.T) string {
 	if err := unix.Mount("holders", dir, "tmpfs", 0, "size=4m"); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // some tests have unmounted it by then
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // some tests have unmounted it already
 	if err := os.WriteFile(filepath.Join(dir, "file"), make([]byte, 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// start runs a program that says "ready" and ends with its standard input; it is ended when the test is.
+// start runs a program that says "ready" and ends with its standard input, which closes at the end of the test.
 func start(t *testing.T, dir string, argv ...string) int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
@@ -75,7 +75,7 @@ func start(t *testing.T, dir string, argv ...string) int {
 	}
 	t.Cleanup(func() {
 		_ = in.Close()
-		_ = cmd.Wait() // how it ends does not matter
+		_ = cmd.Wait() // its exit status does not matter
 		cancel()
 	})
 	if line, err := bufio.NewReader(out).ReadString('\n'); line != "ready\n" {
@@ -179,7 +179,7 @@ func TestMountBelow(t *testing.T) {
 	}
 }
 
-// A bind mount of a directory has nothing to do with the rest of its filesystem.
+// The users of a bind-mounted directory do not include those of the rest of its filesystem.
 func TestPartOfAFilesystem(t *testing.T) {
 	dir := mounted(t)
 	part, other := filepath.Join(dir, "part"), filepath.Join(dir, "other")

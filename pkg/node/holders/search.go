@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// search is one search. What cannot be read is passed over: a process may have ended meanwhile.
+// search is one search. It ignores what it cannot read: a process may have ended meanwhile.
 type search struct {
 	subject    Subject
 	own        string             // this process's mount namespace
-	namespaces map[string][]place // where the subject shows, by mount namespace
+	namespaces map[string][]place // where the subject is mounted, by mount namespace
 	found      Found
 }
 
-// place is where the subject shows in a mount namespace.
+// place is a mount of the subject in a mount namespace.
 type place struct {
 	mount int // the mount's ID
 	path  string
@@ -34,8 +34,7 @@ func (s *search) add(pid int, use string, isCopy bool) {
 
 func procDir(pid int) string { return "/proc/" + strconv.Itoa(pid) }
 
-// ownNamespace looks at the mounts that this process sees: where else the subject is, and what is mounted
-// below it.
+// ownNamespace looks through the mounts that this process sees for other mounts of the subject and mounts below it.
 func (s *search) ownNamespace() {
 	s.own, _ = os.Readlink("/proc/self/ns/mnt")
 	mounts, err := mountsOf("/proc/self")
@@ -55,7 +54,7 @@ func (s *search) ownNamespace() {
 	}
 }
 
-// places are where the subject shows to a process.
+// places returns the mounts of the subject that a process sees.
 func (s *search) places(process string) []place {
 	mounts, err := mountsOf(process)
 	if err != nil {
@@ -70,7 +69,7 @@ func (s *search) places(process string) []place {
 	return places
 }
 
-// process looks at one process.
+// process inspects one process.
 func (s *search) process(pid int) {
 	dir := procDir(pid)
 	namespace, err := os.Readlink(dir + "/ns/mnt")
@@ -90,7 +89,7 @@ func (s *search) process(pid int) {
 	}
 }
 
-// use tells what a process does with the subject; nothing if it does not use it.
+// use returns how a process uses the subject; an empty string if it does not.
 func (s *search) use(dir string, places []place) string {
 	if file := s.openFile(dir, places); file != "" {
 		return "has " + file + " open"
@@ -110,7 +109,7 @@ func (s *search) use(dir string, places []place) string {
 	return ""
 }
 
-// openFile returns the name of a file that a process has open on the subject.
+// openFile returns the name of a file on the subject that a process has open.
 func (s *search) openFile(dir string, places []place) string {
 	files, err := os.ReadDir(dir + "/fd")
 	if err != nil {
@@ -148,7 +147,7 @@ func onPlace(file string, places []place) bool {
 	return slices.ContainsFunc(places, func(p place) bool { return p.path != "/" && within(file, p.path) })
 }
 
-// mapped returns the name of a file on the places that a process has in its memory (proc_pid_maps(5)).
+// mapped returns the name of a file on the places that a process has mapped (proc_pid_maps(5)).
 func mapped(dir string, places []place) string {
 	file, err := os.Open(dir + "/maps")
 	if err != nil {
