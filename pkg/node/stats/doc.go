@@ -1,5 +1,5 @@
-// Package stats reads how large and how full what is mounted is, by system call.
+// Package stats measures the size and the usage of a mount by system calls.
 //
-// It measures and nothing else: which path belongs to which volume is known to package node, which asks
-// here only once it has proven that the path is that volume's mount.
+// It only measures. Package node knows which path belongs to which volume, and calls this package only after it has
+// proven that the path is that volume's mount.
 package stats

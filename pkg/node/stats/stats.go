@@ -19,9 +19,9 @@ type Usage struct {
 	Total, Used, Available int64
 }
 
-// Filesystem measures the filesystem that holds the path (statfs(2)). Used counts what is not free;
-// Available is what an unprivileged process may still take, so that the two need not add up to Total.
-// Inodes are all zero where the filesystem counts none.
+// Filesystem measures the filesystem that holds the path (statfs(2)). Used counts what is not free. Available is what
+// an unprivileged process may still use, so the two need not add up to Total. Inodes are all zero if the filesystem
+// does not count them.
 //
 // Kinds: NotFound when the path is not there; Unavailable when the filesystem does not answer, or not before the
 // context ends.
@@ -38,8 +38,8 @@ func Filesystem(ctx context.Context, path string) (bytes, inodes Usage, err erro
 	return usage(found.Blocks, found.Bfree, found.Bavail, block), usage(found.Files, found.Ffree, found.Ffree, 1), nil
 }
 
-// usage multiplies counts by a unit. Filesystems with reserved blocks or quotas may report more free
-// than there is, or a negative count, which arrives as a huge one: CSI allows neither.
+// usage multiplies counts by a unit. Filesystems with reserved blocks or quotas may report more free than there is, or
+// a negative count, which arrives as a huge one: CSI allows neither.
 func usage(total, free, available uint64, unit int64) Usage {
 	free = min(free, total)
 	if int64(available) < 0 {
@@ -65,7 +65,7 @@ func measuring(path string) deadline.Call {
 }
 
 func sizeOf(path string) (sizeBytes int64, err error) {
-	// O_NONBLOCK: a path that turned into a FIFO must not hold the call up.
+	// O_NONBLOCK: a path that turned into a FIFO must not block the call.
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return 0, failure(path, err)
@@ -85,7 +85,7 @@ func sizeOf(path string) (sizeBytes int64, err error) {
 	return sizeBytes, nil
 }
 
-// statfs is statfs(2), repeated when a signal interrupts it.
+// statfs is statfs(2), retried if a signal interrupts it.
 func statfs(path string) (found unix.Statfs_t, err error) {
 	for {
 		if err = unix.Statfs(path, &found); !errors.Is(err, unix.EINTR) {
