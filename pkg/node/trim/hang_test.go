@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestHungDeviceHoldsUpNoOther checks that a device which answers no more keeps no other volume from being trimmed, and
-// that one which answers in an hour, range by range, is trimmed alone.
+// TestHungDeviceHoldsUpNoOther checks that a device that no longer answers does not keep other volumes from being
+// trimmed, and that one that answers, range by range, for an hour is trimmed alone.
 func TestHungDeviceHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := schedule(t)

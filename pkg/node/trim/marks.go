@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// marks are empty files, one a volume, whose times say when the volume was trimmed last. They outlive the
-// staging, for a volume that is used for an hour a day is to be trimmed too.
+// marks are empty files, one per volume, whose times say when the volume was last trimmed. They outlive the staging,
+// because a volume that is used for an hour a day must be trimmed too.
 type marks struct{ dir string }
 
-// kept is how long a mark is of use: longer than any interval.
+// kept is how long a mark is kept: longer than any interval.
 const kept = 2 * 2160 * time.Hour
 
 func (m marks) path(volume string) string {
@@ -42,7 +42,7 @@ func (m marks) write(volume string, at time.Time) error {
 	return errors.Join(file.Close(), os.Chtimes(path, at, at))
 }
 
-// Prune removes what is noted of volumes that have not been trimmed for long: they have not been here either.
+// Prune removes the marks of volumes that have not been trimmed, and so have not been here, for long.
 func (s *Schedule) Prune(now time.Time) {
 	entries, err := os.ReadDir(s.marks.dir)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *Schedule) Prune(now time.Time) {
 	}
 }
 
-// spread is a part of the interval that is always the same for a volume, and differs between volumes.
+// spread returns a part of the interval that is constant for a volume and differs between volumes.
 func spread(volume string, interval time.Duration) time.Duration {
 	sum := sha256.Sum256([]byte(volume))
 	return time.Duration(binary.BigEndian.Uint64(sum[16:]) % uint64(max(interval, 1)))

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// patience is how long a device may take for one range before other volumes are trimmed beside it.
+// patience is how long a device may take for one range before other volumes are trimmed concurrently.
 const patience = time.Minute
 
-// run is one trimming of a volume.
+// run is one trim of a volume.
 type run struct {
 	Volume
 	ctx      context.Context // ends with a pause
 	cancel   context.CancelFunc
 	answered chan struct{}
-	done     chan struct{} // is closed when nothing is open any more
+	done     chan struct{} // closed when nothing is open any more
 }
 
 func newRun(ctx context.Context, v Volume) *run {
@@ -23,15 +23,16 @@ func newRun(ctx context.Context, v Volume) *run {
 	return r
 }
 
-// answer says that the device has answered.
+// answer notes that the device has answered.
 func (r *run) answer() {
 	select {
 	case r.answered <- struct{}{}:
-	default: // That it has answered before is not heard yet.
+	default: // An earlier answer has not been received yet.
 	}
 }
 
-// await waits for the end. It reports whether there was one: it does not wait for a device that does not answer.
+// await waits for the end of the run and reports whether it ended. It gives up if the device does not answer within
+// patience.
 func (r *run) await() bool {
 	for {
 		select {

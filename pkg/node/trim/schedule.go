@@ -9,15 +9,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Volume is one that is to be trimmed every so often.
+// Volume is a volume that is trimmed at intervals.
 type Volume struct {
 	Name       string
 	Filesystem Filesystem
 	Interval   time.Duration
 }
 
-// Schedule trims volumes when they are due, one at a time: trimming loads the storage that they share. A volume whose
-// device does not answer holds up no other.
+// Schedule trims volumes when they are due, one at a time, because trimming loads the storage that they share. A volume
+// whose device does not answer does not block the others.
 type Schedule struct {
 	marks   marks
 	log     *slog.Logger
@@ -26,22 +26,22 @@ type Schedule struct {
 
 	mu      sync.Mutex
 	volumes map[string]*entry
-	paused  map[string]int  // how often
+	paused  map[string]int  // number of pauses
 	running map[string]*run // by the volume's name
 }
 
-// entry is what is known of a volume.
+// entry is the state of a volume.
 type entry struct {
 	Volume
 	due    time.Time
-	unable bool // to be trimmed
+	unable bool // cannot be trimmed
 }
 
-// retry is how long after a failure a volume is due again, at most.
+// retry is the longest time after a failure until a volume is due again.
 const retry = time.Hour
 
-// NewSchedule makes an empty schedule that notes in a directory when volumes were trimmed, so that it goes on
-// after a restart. The function, unless nil, is told of each trimming.
+// NewSchedule returns an empty schedule. It notes in a directory when volumes were trimmed, so that the schedule
+// survives a restart. The function trimmed, unless nil, is called after each trim.
 func NewSchedule(dir string, log *slog.Logger, trimmed func(bytes uint64)) *Schedule {
 	if trimmed == nil {
 		trimmed = func(uint64) {}
@@ -50,8 +50,8 @@ func NewSchedule(dir string, log *slog.Logger, trimmed func(bytes uint64)) *Sche
 		paused: map[string]int{}, running: map[string]*run{}}
 }
 
-// Set puts a volume on the schedule, or changes what is known of it. One that was never trimmed is due at a
-// time of its own within the interval, so that volumes that come at once are not due at once.
+// Set puts a volume on the schedule, or updates it. A volume that was never trimmed is due at its own time within the
+// interval, so that volumes that arrive together are not due together.
 func (s *Schedule) Set(v Volume, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,15 +66,15 @@ func (s *Schedule) Set(v Volume, now time.Time) {
 	s.volumes[v.Name] = &entry{Volume: v, due: last.Add(v.Interval)}
 }
 
-// Drop takes a volume from the schedule. When it was trimmed last stays noted.
+// Drop removes a volume from the schedule. The time of its last trim is kept.
 func (s *Schedule) Drop(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.volumes, name)
 }
 
-// Pause keeps a volume from being trimmed until the function that it returns is called, and returns once
-// nothing is open on it. Kinds: Unavailable when the context ended first.
+// Pause keeps a volume from being trimmed until resume is called. It returns once nothing is open on the volume. Kinds:
+// Unavailable when the context ended first.
 func (s *Schedule) Pause(ctx context.Context, name string) (resume func(), err error) {
 	s.mu.Lock()
 	s.paused[name]++
@@ -106,7 +106,7 @@ func (s *Schedule) resume(name string) {
 	}
 }
 
-// Run trims what is due at each tick, until the context ends.
+// Run trims the volumes that are due at each tick, until the context ends.
 func (s *Schedule) Run(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
@@ -118,8 +118,8 @@ func (s *Schedule) Run(ctx context.Context, ticks <-chan time.Time) {
 	}
 }
 
-// Due trims the volumes that are due, one after the other, and goes on beside one whose device does not answer. It is
-// not called twice at the same time.
+// Due trims the volumes that are due, one after the other. If a device does not answer, it continues with the next
+// volume. It must not be called concurrently.
 func (s *Schedule) Due(ctx context.Context, now time.Time) {
 	for ctx.Err() == nil {
 		r := s.begin(ctx, now)
@@ -137,7 +137,7 @@ func (s *Schedule) Due(ctx context.Context, now time.Time) {
 	}
 }
 
-// begin takes the volume that has been due for longest; nil for none.
+// begin starts a run of the volume that has been due for longest; nil if none is due.
 func (s *Schedule) begin(ctx context.Context, now time.Time) *run {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +157,7 @@ func (s *Schedule) begin(ctx context.Context, now time.Time) *run {
 	return r
 }
 
-// ended notes and tells how a trimming ended. Nothing is open any more.
+// ended records and reports the end of a run. Nothing is open any more.
 func (s *Schedule) ended(r *run, now time.Time, bytes uint64, err error) {
 	log := s.log.With("volume", r.Name, "path", r.Filesystem.Path, "bytes", bytes)
 	s.trimmed(bytes)
@@ -185,7 +185,7 @@ func (s *Schedule) ended(r *run, now time.Time, bytes uint64, err error) {
 	}
 }
 
-// note writes down when a volume was trimmed. Without that it is trimmed again too early, no more.
+// note stores when a volume was trimmed. If that fails, the volume is only trimmed again too early.
 func (s *Schedule) note(name string, at time.Time) {
 	if err := s.marks.write(name, at); err != nil {
 		s.log.Warn("cannot note when a volume was trimmed", "volume", name, "error", err)

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Filesystem is one that is mounted.
+// Filesystem is a mounted filesystem.
 type Filesystem struct {
 	Path         string
 	Type         string
@@ -23,11 +23,11 @@ type Filesystem struct {
 	Major, Minor uint32 // of its device
 }
 
-// step is how many bytes are trimmed at once: it bounds how long a pause may have to wait.
+// step is how many bytes are trimmed at once: it bounds how long Pause may have to wait.
 const step = 1 << 30
 
-// Mounted trims a filesystem and returns how many bytes its device was told to be free; ext4 leaves out those
-// that it told before. It calls answered after each range, and stops at the context's end, between two ranges.
+// Mounted trims a filesystem and returns how many bytes it reported to its device as free; ext4 omits those that it
+// reported before. It calls answered after each range. At the end of the context it stops between two ranges.
 //
 // Kinds: Unsupported when the filesystem or its device cannot be trimmed; NotFound when the filesystem is not at
 // the path (any more); Denied when it is read-only; Unavailable when the context ended or the device fails.
@@ -59,8 +59,8 @@ func Mounted(ctx context.Context, fs Filesystem, answered func()) (trimmed uint6
 	return trimmed, nil
 }
 
-// length is how many bytes to trim from the start. The addresses in a btrfs are not those on its device, and
-// reach beyond its size.
+// length returns how many bytes to trim from the start. The addresses in a btrfs are not those on its device, and
+// exceed its size.
 func (fs Filesystem) length(start, size uint64) uint64 {
 	if fs.Type == "btrfs" && start+step >= size {
 		return math.MaxUint64 - start
@@ -68,7 +68,7 @@ func (fs Filesystem) length(start, size uint64) uint64 {
 	return step
 }
 
-// trimRange trims a range, and returns how many bytes of it (linux/fs.h, struct fstrim_range).
+// trimRange trims a range, and returns how many bytes of it were trimmed (linux/fs.h, struct fstrim_range).
 func trimRange(root *os.File, start, length uint64) (trimmed uint64, err error) {
 	const fiTrim = 0xc0185879 // _IOWR('X', 121, struct fstrim_range)
 	r := struct{ start, length, least uint64 }{start: start, length: length}
@@ -102,7 +102,7 @@ func open(fs Filesystem) (*os.File, error) {
 	return nil, err
 }
 
-// sizeOf returns the size of the filesystem's device in bytes. To open the device would keep it in use.
+// sizeOf returns the size of the filesystem's device in bytes. It does not open the device, which would keep it in use.
 func sizeOf(fs Filesystem) (uint64, error) {
 	path := fmt.Sprintf("/sys/dev/block/%d:%d/size", fs.Major, fs.Minor)
 	text, err := os.ReadFile(path)

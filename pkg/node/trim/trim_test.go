@@ -31,7 +31,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// mounted makes an ext4 of a size on a device of another, and mounts it.
+// mounted creates an ext4 of a size on a device of another size, and mounts it.
 func mounted(t *testing.T, deviceSize, size string) (fs Filesystem, image string) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -53,7 +53,7 @@ func mounted(t *testing.T, deviceSize, size string) (fs Filesystem, image string
 	return at(t, dir, d.Major, d.Minor), image
 }
 
-// at describes what is at a path.
+// at describes the filesystem at a path.
 func at(t *testing.T, path string, major, minor uint32) Filesystem {
 	t.Helper()
 	var stat unix.Stat_t
@@ -68,7 +68,7 @@ func blocks(t *testing.T, path string) int64 {
 	return stat.Blocks
 }
 
-// All ranges are trimmed, also the last, and a filesystem that is smaller than its device to its end.
+// All ranges are trimmed, including the last, and a filesystem that is smaller than its device is trimmed to its end.
 func TestMounted(t *testing.T) {
 	for name, size := range map[string]string{"whole device": "", "smaller": "1600M", "smaller than a range": "600M"} {
 		t.Run(name, func(t *testing.T) {
@@ -115,14 +115,14 @@ func TestMountedRefuses(t *testing.T) {
 	}
 }
 
-// schedule makes a schedule with a log.
+// schedule returns a schedule with a log.
 func schedule(t *testing.T) (*Schedule, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
 	return NewSchedule(filepath.Join(t.TempDir(), "marks"), slog.New(slog.NewTextHandler(&log, nil)), nil), &log
 }
 
-// What cannot be trimmed is said once.
+// A volume that cannot be trimmed is reported once.
 func TestUnsupportedIsSaidOnce(t *testing.T) {
 	fs, _ := mounted(t, "64M", "64M")
 	s, log := schedule(t)
@@ -139,7 +139,7 @@ func TestUnsupportedIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A failure is tried again before the interval has passed, and not at each tick.
+// A failure is retried before the interval has passed, and not at each tick.
 func TestFailureIsTriedAgain(t *testing.T) {
 	s, log := schedule(t)
 	now := time.Now()
@@ -154,7 +154,7 @@ func TestFailureIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A pause cancels the trimming and waits for its end, keeps the volume from being trimmed, and leaves it due.
+// A pause cancels the trim and waits for its end, keeps the volume from being trimmed, and leaves it due.
 func TestPause(t *testing.T) {
 	s, _ := schedule(t)
 	now := time.Now().Add(2 * day)
@@ -203,7 +203,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// Volumes that come at once are due at different times, each within its interval, and stay so after a restart.
+// Volumes that arrive together are due at different times, each within its interval, and stay so after a restart.
 func TestSpread(t *testing.T) {
 	s, _ := schedule(t)
 	now := time.Now()
