@@ -1,11 +1,10 @@
-// Package setup keeps in one place the question whether a volume still has to be set up.
+// Package setup decides in one place whether a volume still has to be set up.
 //
-// Container orchestrators repeat their calls until they succeed, so every setup is asked for again and
-// again. How one tells that it has been done differs: there is nothing to tell, a mount is there, or a
-// marker file is. Each is a Strategy; the setup itself stays free of such checks. Around it, Run and
-// RunOwned keep the two promises that are easily broken: a mark is written only after success, and the
-// ownership of files is applied once each time that setup did work, and again when an earlier run of it
-// was cut short.
+// Container orchestrators repeat their calls until they succeed, so every setup is requested again and again. Ways to
+// tell that it is done differ: there is nothing to check, a mount exists, or a marker file exists. Each is a Strategy;
+// the setup itself needs no such checks. Run and RunOwned keep two promises that are easily broken. A mark is written
+// only after success. File ownership is applied once each time that the setup did work, and again if an earlier run was
+// cut short.
 //
-// The form is that of the Kubernetes proposal "Volume plugins and idempotency".
+// The design follows the Kubernetes proposal "Volume plugins and idempotency".
 package setup

@@ -12,13 +12,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// MarkerFile is the strategy of a setup whose outcome cannot be seen, so that a file stands for it.
+// MarkerFile is the strategy of a setup whose outcome cannot be seen: a file stands for it.
 type MarkerFile struct {
-	// Path is where the file is; its directory exists and belongs to the driver alone.
+	// Path is the path of the file. Its directory exists and belongs to the driver alone.
 	Path string
 }
 
-// ShouldRun says yes while the file is not there. Kinds: Invalid when something else is at its place.
+// ShouldRun reports whether the file is missing. Kinds: Invalid when something else is at its place.
 func (m MarkerFile) ShouldRun(context.Context) (bool, error) {
 	info, err := os.Lstat(m.Path)
 	switch {
@@ -33,8 +33,8 @@ func (m MarkerFile) ShouldRun(context.Context) (bool, error) {
 	return false, nil
 }
 
-// Mark makes the file. It returns once the file would survive a loss of power; when that cannot be had
-// the file is taken away again, so that the setup runs again. Kinds: Unavailable.
+// Mark creates the file. It returns once the file would survive a loss of power. If that fails, Mark removes the file,
+// so that the setup runs again. Kinds: Unavailable.
 func (m MarkerFile) Mark(context.Context) error {
 	file, err := os.OpenFile(m.Path, os.O_CREATE|os.O_WRONLY|unix.O_NOFOLLOW, 0o600)
 	if err != nil {

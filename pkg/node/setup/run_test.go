@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/setup"
 )
 
-// journal is a strategy, a debt and a setup at once, and writes down what is called in which order.
+// journal is a strategy, a debt and a setup in one, and records the order of calls.
 type journal struct {
 	run, work, owed bool
 	fail            map[string]error
