@@ -14,21 +14,21 @@ import (
 // level is a directory on the way down that is not held open.
 type level struct {
 	id    identity
-	below []string // the directories in it that are still to be worked on
+	below []string // its subdirectories that are still to be processed
 }
 
-// identity tells a directory from all others of the filesystem.
+// identity distinguishes a directory from all others of the filesystem.
 type identity struct{ device, inode uint64 }
 
-// descent works on all that is below a directory, one thing after another and with two descriptors, and lets go of the
-// directory. The way back up is "..", which is the directory from which it came, or the walk ends.
+// descent processes everything below a directory sequentially and with two descriptors, and releases the directory. It
+// goes back up through "..". If that is not the directory from which it came, the walk ends.
 type descent struct {
 	*walker
 	top, here *held
 	levels    []level
 }
 
-// walkDeep works on everything below a directory that lies so deep that no more can be held open at a time.
+// walkDeep processes everything below a directory at a depth at which no more directories can be held open.
 func (w *walker) walkDeep(ctx context.Context, top *held, depth int) error {
 	defer top.release()
 	d := &descent{walker: w, top: top, here: top}
@@ -58,7 +58,7 @@ func (w *walker) walkDeep(ctx context.Context, top *held, depth int) error {
 	}
 }
 
-// enter works on what is in the directory, besides directories, and notes those.
+// enter processes the entries of the directory except subdirectories, which it notes.
 func (d *descent) enter(ctx context.Context) error {
 	id, err := identify(d.here)
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *descent) enter(ctx context.Context) error {
 	}
 }
 
-// down goes into a directory, and works on it.
+// down enters a subdirectory and processes it.
 func (d *descent) down(ctx context.Context, name string, depth int) error {
 	if depth+len(d.levels) > maxDepth {
 		return tooDeep()
@@ -105,7 +105,7 @@ func (d *descent) down(ctx context.Context, name string, depth int) error {
 	return d.enter(ctx)
 }
 
-// up goes back to the directory from which the one was entered.
+// up returns to the parent directory.
 func (d *descent) up() error {
 	d.levels = d.levels[:len(d.levels)-1]
 	if len(d.levels) == 1 {
@@ -126,14 +126,14 @@ func (d *descent) up() error {
 	return nil
 }
 
-// leave closes the directory, unless it is the top.
+// leave closes the current directory, unless it is the top.
 func (d *descent) leave() {
 	if d.here != d.top {
 		d.here.release()
 	}
 }
 
-// movedAway says that the way back is lost.
+// movedAway returns the error for a lost way back.
 func movedAway(err error) error {
 	const text = "directories were moved while they were given to the group: it is begun again with the next call"
 	if err != nil {

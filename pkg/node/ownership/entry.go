@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// entry works on one entry of a directory, and on what is below it.
+// entry processes one entry of a directory and everything below it.
 func (w *walker) entry(ctx context.Context, dir *held, name string, depth int) error {
 	stat, err := inspect(dir, name)
 	if err != nil {
@@ -21,7 +21,7 @@ func (w *walker) entry(ctx context.Context, dir *held, name string, depth int) e
 	return w.leaf(dir, name, stat)
 }
 
-// leaf works on an entry that is no directory.
+// leaf processes an entry that is not a directory.
 func (w *walker) leaf(dir *held, name string, stat unix.Stat_t) error {
 	switch {
 	case w.want.met(stat):
@@ -32,13 +32,13 @@ func (w *walker) leaf(dir *held, name string, stat unix.Stat_t) error {
 		if !errors.Is(err, unix.EOPNOTSUPP) {
 			return w.count(err)
 		}
-		// The new group may have taken setuid and setgid away by now: what was there before says what is wanted.
+		// The new group may have cleared setuid and setgid by now: the earlier permissions say what is wanted.
 		return w.reached(dir, name, &stat)
 	}
 	return w.reached(dir, name, nil)
 }
 
-// inspect looks at an entry by its name. What is mounted there is none of the volume's: EXDEV.
+// inspect returns the state of an entry by its name. A mount is not part of the volume: EXDEV.
 func inspect(dir *held, name string) (unix.Stat_t, error) {
 	var found unix.Statx_t
 	const flags, mask = unix.AT_SYMLINK_NOFOLLOW | unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE | unix.STATX_MODE | unix.STATX_GID
@@ -49,8 +49,8 @@ func inspect(dir *held, name string) (unix.Stat_t, error) {
 	return unix.Stat_t{Mode: uint32(found.Mode), Gid: found.Gid}, os.NewSyscallError("statx", err)
 }
 
-// reached makes an entry that is no directory as it is wanted, by a descriptor. Before is what it was, if that is
-// known better than by looking at it now.
+// reached processes an entry that is not a directory, by a descriptor. before is its earlier state, if that must be
+// used instead of its current one.
 func (w *walker) reached(dir *held, name string, before *unix.Stat_t) error {
 	fd, err := openBelow(dir, name, unix.O_PATH)
 	if err != nil {
@@ -63,7 +63,7 @@ func (w *walker) reached(dir *held, name string, before *unix.Stat_t) error {
 	return w.settle(fd)
 }
 
-// directory works on a directory, then on what is in it.
+// directory processes a directory, then its entries.
 func (w *walker) directory(ctx context.Context, dir *held, name string, depth int) error {
 	below, err := w.open(dir, name)
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *walker) directory(ctx context.Context, dir *held, name string, depth in
 	return w.list(ctx, below, depth+1)
 }
 
-// open opens a directory and makes it as it is wanted.
+// open opens a directory and processes it.
 func (w *walker) open(dir *held, name string) (*held, error) {
 	fd, err := openBelow(dir, name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
@@ -95,8 +95,7 @@ func openBelow(dir *held, name string, flags uint64) (int, error) {
 	return fd, os.NewSyscallError("openat2", err)
 }
 
-// settle makes an open entry as it is wanted. What is changed is what was looked at, whatever has
-// become of its name.
+// settle processes an open entry. It changes the file that it inspected, whatever has become of its name.
 func (w *walker) settle(fd int) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
@@ -109,17 +108,17 @@ func (w *walker) settle(fd int) error {
 	return w.change(fd, stat)
 }
 
-// change makes an open entry, which was not as it is wanted, so.
+// change gives an open entry, which was not as wanted, the wanted group and permissions.
 func (w *walker) change(fd int, stat unix.Stat_t) error {
 	err := give(fd, "", unix.AT_EMPTY_PATH, stat, w.want)
 	if errors.Is(err, unix.EOPNOTSUPP) {
-		// Before Linux 6.6 there is no fchmodat2, and no other way by an O_PATH descriptor.
+		// Before Linux 6.6 fchmodat2 does not exist, and an O_PATH descriptor leaves no other way.
 		err = os.NewSyscallError("chmod", unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), w.want.mode(stat)))
 	}
 	return w.count(err)
 }
 
-// count counts what became of an entry that was not as wanted. One that may not be changed is no failure.
+// count counts the outcome for an entry that was not as wanted. An entry that may not be changed is no failure.
 func (w *walker) count(err error) error {
 	switch {
 	case refused(err):
@@ -131,9 +130,8 @@ func (w *walker) count(err error) error {
 	return err
 }
 
-// give sets group and permissions of what a name, or with AT_EMPTY_PATH a descriptor, stands for. The
-// permissions come second: changing the group takes setuid and setgid away from files (chown(2)), which
-// must have them back.
+// give sets the group and the permissions of a name or, with AT_EMPTY_PATH, of a descriptor. The permissions come
+// second: changing the group clears setuid and setgid of files (chown(2)), which must be restored.
 func give(at int, name string, flag int, stat unix.Stat_t, want wanted) error {
 	mode := want.mode(stat)
 	due := mode != stat.Mode&everything
@@ -149,15 +147,15 @@ func give(at int, name string, flag int, stat unix.Stat_t, want wanted) error {
 	return os.NewSyscallError("fchmodat2", unix.Fchmodat(at, name, mode, flag))
 }
 
-// changedMeanwhile reports whether an error says that an entry went away or became something else since
-// its name was read, or that something is mounted there: none is a failure of the walk.
+// changedMeanwhile reports whether an error says that an entry was removed or replaced since its name was read, or that
+// something is mounted there. None of these is a failure of the walk.
 func changedMeanwhile(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) ||
 		errors.Is(err, unix.EXDEV)
 }
 
-// refused reports whether an error says that this one entry may not be changed: it is immutable, a file
-// server squashes root, the group is over its quota, or the filesystem knows no owners.
+// refused reports whether an error says that this one entry may not be changed: it is immutable, a file server squashes
+// root, the group is over its quota, or the filesystem does not support owners.
 func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EDQUOT) ||
 		errors.Is(err, unix.EOPNOTSUPP)

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// markName is the extended attribute on a volume's root. Its class is visible to processes with
-// CAP_SYS_ADMIN only, so that a volume's user neither sees nor forges it.
+// markName is the extended attribute on a volume's root. Only processes with CAP_SYS_ADMIN see its class, so a user of
+// the volume can neither read nor forge it.
 const markName = "trusted.stowage.fsgroup"
 
 // progress is how far a walk has come.
@@ -20,14 +20,14 @@ const (
 	complete progress = "complete"
 )
 
-// mark says how far the last walk came, and for which group.
+// mark says how far the last walk got, and for which group.
 type mark struct {
 	progress progress
 	gid      uint32
 }
 
-// readMark returns the root's mark; the zero mark where there is none, or can be none. One that cannot be
-// understood is not that of a completed walk.
+// readMark returns the root's mark; the zero mark if there is none, or none is possible. An unreadable mark is not that
+// of a completed walk.
 func readMark(root *os.File) (mark, error) {
 	value := make([]byte, 64)
 	n, err := unix.Fgetxattr(int(root.Fd()), markName, value)
@@ -46,8 +46,8 @@ func readMark(root *os.File) (mark, error) {
 	return found, nil
 }
 
-// writeMark puts the mark on the root. Where there can be none, nothing tells a walk that was cut short
-// from one never made but the root, which comes last.
+// writeMark puts the mark on the root. If no mark is possible, only the root, which comes last, distinguishes a
+// completed walk from one that was cut short.
 func writeMark(root *os.File, m mark) error {
 	err := unix.Fsetxattr(int(root.Fd()), markName, fmt.Appendf(nil, "%s %d", m.progress, m.gid), 0)
 	if impossible(err) {
@@ -56,8 +56,8 @@ func writeMark(root *os.File, m mark) error {
 	return os.NewSyscallError("fsetxattr", err)
 }
 
-// impossible reports whether the filesystem has no such attributes, has no room for one, or does not let
-// this process have them.
+// impossible reports whether the filesystem does not support such attributes, has no room for one, or denies them to
+// this process.
 func impossible(err error) bool {
 	return errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) ||
 		errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)

@@ -13,49 +13,49 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Policy says when the walk is made.
+// Policy says when a walk is necessary.
 type Policy string
 
 // The policies of a pod's fsGroupChangePolicy.
 const (
 	// Always walks each time.
 	Always Policy = "Always"
-	// OnRootMismatch walks only when the root is not as it would be after a walk, or when a walk of
-	// ours was begun and not completed.
+	// OnRootMismatch walks only if the root is not as it would be after a walk, or if a walk of this package was begun and
+	// not completed.
 	OnRootMismatch Policy = "OnRootMismatch"
 )
 
-// Request says what is to belong to whom.
+// Request says which files to give to which group.
 type Request struct {
 	Path   string // the root of the volume, a directory
 	GID    uint32
 	Policy Policy // Always when empty
-	// ReadOnly gives the group the right to read only: files that are not to be changed through a mount
-	// that could.
+	// ReadOnly gives the group only the right to read. It is for files that are not to be changed through a writable
+	// mount.
 	ReadOnly bool
-	// Workers is how many entries are worked on at a time; 0 chooses by the number of processors.
+	// Workers is how many entries are processed concurrently; 0 chooses by the number of processors.
 	Workers int
-	// Exclusive promises that nobody else can reach the files while the walk lasts: then an entry is still
-	// what it was when it was looked at, and need not be held by a descriptor to be changed, which saves
-	// half of the system calls. Where the promise is broken, a file can get the permissions of another one
-	// of the same directory, as with the kubelet; nothing outside of the volume is touched even then.
+	// Exclusive promises that no one else can reach the files during the walk. Then an entry does not change between
+	// inspection and change and need not be held by a descriptor, which saves half of the system calls. If the promise is
+	// broken, a file can get the permissions of another file of the same directory, as with the kubelet. Even then nothing
+	// outside of the volume is touched.
 	Exclusive bool
-	Observer  Observer      // told of a walk; nil for nobody
-	Every     time.Duration // how often it is told how far the walk has come; 0 for each second
+	Observer  Observer      // observes the walk; nil for none
+	Every     time.Duration // how often it gets the progress; 0 for each second
 }
 
-// Result counts what was done.
+// Result counts the entries of a walk.
 type Result struct {
 	Skipped bool  // there was no walk
-	Entries int64 // looked at, the root included
+	Entries int64 // visited, including the root
 	Changed int64
-	Denied  int64 // could not be changed, and passed over
+	Denied  int64 // skipped because they could not be changed
 }
 
 // ParseGID reads a group ID in decimal digits. Kinds: Invalid.
 func ParseGID(text string) (uint32, error) {
 	gid, err := strconv.ParseUint(text, 10, 32)
-	// chown(2) takes the highest number for "leave it as it is".
+	// chown(2) treats the highest number as "leave it unchanged".
 	if err != nil || gid == math.MaxUint32 {
 		return 0, backends.Errorf(backends.Invalid, "%q is not a group ID: it must be a decimal number from 0 to %d", text,
 			uint32(math.MaxUint32-1))
@@ -63,11 +63,11 @@ func ParseGID(text string) (uint32, error) {
 	return uint32(gid), nil
 }
 
-// Apply gives what is below the path, and the path itself, to a group. A filesystem that is mounted
-// read-only is left alone. A run that was cut short is completed by calling again.
+// Apply gives the path and everything below it to a group. A filesystem that is mounted read-only is left alone. A walk
+// that was cut short is completed by calling Apply again.
 //
-// Kinds: Invalid when the path is no directory, or for an unknown policy; Unavailable when the
-// filesystem fails or the context ends; the walk is incomplete then, and known to be.
+// Kinds: Invalid when the path is no directory, or for an unknown policy; Unavailable when the filesystem fails or the
+// context ends; the walk is incomplete then, and known to be.
 func Apply(ctx context.Context, request Request) (Result, error) {
 	root, err := openRoot(request)
 	if err != nil {
@@ -86,7 +86,7 @@ func Apply(ctx context.Context, request Request) (Result, error) {
 	return w.result(), failure(request.Path, err)
 }
 
-// marked makes the walk between its marks. One that passed something over is not complete.
+// marked walks between writing its marks. A walk that skipped an entry is not complete.
 func (w *walker) marked(ctx context.Context, root *os.File, workers int) error {
 	if err := writeMark(root, mark{begun, w.want.gid}); err != nil {
 		return err
@@ -116,7 +116,7 @@ func openRoot(request Request) (*os.File, error) {
 	return root, nil
 }
 
-// isDue reports whether the walk has to be made.
+// isDue reports whether a walk is necessary.
 func isDue(root *os.File, policy Policy, want wanted) (bool, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(root.Fd()), &fs); err != nil {
@@ -136,7 +136,7 @@ func isDue(root *os.File, policy Policy, want wanted) (bool, error) {
 	return !want.met(stat) || found != (mark{}) && found != (mark{complete, want.gid}), err
 }
 
-// failure gives an error that has no Kind the only one that it can have here.
+// failure returns Unavailable for an error without a Kind: no other is possible here.
 func failure(path string, err error) error {
 	if err == nil || backends.KindOf(err) != backends.Unknown {
 		return err

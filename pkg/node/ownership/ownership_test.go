@@ -48,8 +48,8 @@ func look(t *testing.T, path string) unix.Stat_t {
 	return stat
 }
 
-// The table is made from the kubelet's documented rules: Configure a Security Context for a Pod, and
-// kubernetes pkg/volume/volume_linux.go.
+// The table follows the kubelet's documented rules: Configure a Security Context for a Pod, and kubernetes
+// pkg/volume/volume_linux.go.
 func TestRules(t *testing.T) {
 	needRoot(t)
 	for _, test := range []struct {
@@ -104,7 +104,7 @@ func fifo(path string) error    { return unix.Mkfifo(path, 0o600) }
 func device(path string) error  { return unix.Mknod(path, unix.S_IFBLK|0o600, int(unix.Mkdev(7, 250))) }
 func symlink(path string) error { return os.Symlink("/etc/hostname", path) }
 
-// kubelet is the kubelet's method, as the baseline for results and for speed: one path after the other.
+// kubelet is the kubelet's method, as the baseline for results and speed: one path after the other.
 func kubelet(root string, gid int) error {
 	return filepath.Walk(root, func(path string, info fs.FileInfo, err error) error {
 		if err != nil {
@@ -121,7 +121,7 @@ func kubelet(root string, gid int) error {
 	})
 }
 
-// populate makes a tree of directories with files in them, of all modes.
+// populate creates a tree of directories and files with all modes.
 func populate(t testing.TB, root string, directories, files int) {
 	t.Helper()
 	for d := range directories {
@@ -238,7 +238,7 @@ func TestMountsInsideAreLeftAlone(t *testing.T) {
 		t.Cleanup(func() { _ = unix.Unmount(path, unix.MNT_DETACH) })
 	}
 	must(t, file(filepath.Join(root, "own")))
-	apply(t, Request{Path: root, GID: group + 1, Exclusive: true}) // nobody mounts there then; if it is so all the same
+	apply(t, Request{Path: root, GID: group + 1, Exclusive: true}) // promises that nobody mounts there; this breaks it
 	apply(t, Request{Path: root, GID: group})
 	for _, path := range []string{outside, filepath.Join(outside, "file")} {
 		if look(t, path).Gid != 0 {
@@ -295,7 +295,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A walk that was cut short has marked the root, and the next one makes up for it.
+// An interrupted walk has marked the root, and the next one completes it.
 func TestCutShort(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
@@ -317,7 +317,7 @@ func TestCutShort(t *testing.T) {
 	}
 }
 
-// On a filesystem without such attributes the root alone tells, as with the kubelet.
+// On a filesystem without such attributes only the root tells, as with the kubelet.
 func TestWithoutAttributes(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
@@ -356,7 +356,7 @@ func TestImmutableIsPassedOver(t *testing.T) {
 	must(t, unix.IoctlSetPointerInt(int(handle.Fd()), unix.FS_IOC_SETFLAGS, immutable))
 	t.Cleanup(func() { must(t, unix.IoctlSetPointerInt(int(handle.Fd()), unix.FS_IOC_SETFLAGS, 0)) })
 	request := Request{Path: root, GID: group, Policy: OnRootMismatch}
-	for i := range 2 { // a walk that passed something over is not complete
+	for i := range 2 { // a walk that skipped an entry is not complete
 		request.Exclusive = i == 1
 		if result := apply(t, request); result.Denied != 1 || result.Skipped {
 			t.Errorf("%+v, want a walk with one entry passed over", result)
@@ -367,7 +367,7 @@ func TestImmutableIsPassedOver(t *testing.T) {
 	}
 }
 
-// Entries come, go and turn into symlinks under the walk.
+// Entries appear, disappear and turn into symlinks during the walk.
 func TestChangesMeanwhile(t *testing.T) {
 	needRoot(t)
 	root, outside := t.TempDir(), t.TempDir()
@@ -385,7 +385,7 @@ func TestChangesMeanwhile(t *testing.T) {
 		}
 	}()
 	for i := range 80 {
-		// Also where the promise of exclusiveness is broken, nothing outside is reached.
+		// Even if the promise of exclusiveness is broken, nothing outside is reached.
 		if _, err := Apply(t.Context(), Request{Path: root, GID: uint32(group + i), Exclusive: i%2 == 1}); err != nil {
 			t.Errorf("run %d: %v", i, err)
 		}
@@ -399,7 +399,7 @@ func TestChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// churn swaps one entry from file to directory to symlinks; its failures only mean less churn.
+// churn swaps one entry from file to directory to symlinks. Its errors only mean less churn.
 func churn(root, outside string, i int) {
 	path := filepath.Join(root, fmt.Sprint(i))
 	_ = file(path)
@@ -447,7 +447,7 @@ func TestDeepTree(t *testing.T) {
 	}
 }
 
-// descriptors bounds how many files the process may open besides those that are, for the rest of the test.
+// descriptors bounds how many further files the process may open, for the rest of the test.
 func descriptors(t *testing.T, more int) {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -458,8 +458,8 @@ func descriptors(t *testing.T, more int) {
 	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &before)) })
 }
 
-// TestDeepBushes: all that lies deeper than what is held open is reached, whichever way leads there, and symlinks and
-// mounts are not followed.
+// TestDeepBushes checks that everything below the directories that are held open is reached, on every branch, and that
+// symlinks and mounts are not followed.
 func TestDeepBushes(t *testing.T) {
 	needRoot(t)
 	root, outside := t.TempDir(), t.TempDir()
@@ -483,7 +483,7 @@ func TestDeepBushes(t *testing.T) {
 	}
 }
 
-// TestDeepTreeIsMoved: where the way back up leads elsewhere nothing is given to the group by it.
+// TestDeepTreeIsMoved checks that nothing is given to the group through a way back up that leads elsewhere.
 func TestDeepTreeIsMoved(t *testing.T) {
 	needRoot(t)
 	outside, root := t.TempDir(), t.TempDir()
@@ -509,7 +509,7 @@ func TestDeepTreeIsMoved(t *testing.T) {
 	}
 }
 
-// deep makes so many directories, each within the other.
+// deep creates nested directories to the depth.
 func deep(t *testing.T, depth int) string {
 	t.Helper()
 	root := t.TempDir()
@@ -527,7 +527,7 @@ func deep(t *testing.T, depth int) string {
 	return root
 }
 
-// flatten removes what deep made: os.RemoveAll needs a descriptor for each level.
+// flatten removes the directories of deep: os.RemoveAll needs a descriptor for each level.
 func flatten(t *testing.T, root string) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Join(root, "d", "d", "file")))

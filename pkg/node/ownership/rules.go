@@ -10,7 +10,7 @@ const (
 	everything = 0o7777
 )
 
-// wanted is what an entry is to be like.
+// wanted is the wanted state of an entry.
 type wanted struct {
 	gid      uint32
 	readOnly bool

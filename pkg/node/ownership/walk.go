@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// batch is how many names of a directory are in memory at a time for each worker.
+	// batch is how many names of a directory each worker has in memory at a time.
 	batch = 512
-	// mostHeld is about how many directories all workers together hold open, each within the other, and leastHeld how many
-	// each may. What lies deeper is worked on with two descriptors.
+	// mostHeld is approximately how many nested directories all workers together hold open, and leastHeld how many each
+	// worker may hold open at least. Deeper directories are processed with two descriptors.
 	mostHeld, leastHeld = 512, 16
-	// maxDepth bounds how many directories may lie within each other: each takes some memory.
+	// maxDepth bounds the nesting of directories: each takes some memory.
 	maxDepth = 10_000
 )
 
@@ -28,12 +28,12 @@ type walker struct {
 	want      wanted
 	exclusive bool // as Request.Exclusive
 	workers   *errgroup.Group
-	holds     int // how many directories within each other a worker holds open
+	holds     int // how many nested directories a worker holds open
 
-	right, changed, denied atomic.Int64 // entries, by what became of them
+	right, changed, denied atomic.Int64 // entries, by outcome
 }
 
-// walk works on everything below the root and then on the root.
+// walk processes everything below the root and then the root.
 func (w *walker) walk(ctx context.Context, root *os.File, workers int) error {
 	if workers <= 0 {
 		workers = 2 * runtime.GOMAXPROCS(0)
@@ -54,7 +54,7 @@ func (w *walker) result() Result {
 	return Result{Entries: w.right.Load() + changed + denied, Changed: changed, Denied: denied}
 }
 
-// list works on what is in a directory, piece by piece, and lets go of the directory.
+// list processes the entries of a directory in batches, and releases the directory.
 func (w *walker) list(ctx context.Context, dir *held, depth int) error {
 	if depth >= w.holds {
 		return w.walkDeep(ctx, dir, depth)
@@ -82,8 +82,8 @@ func tooDeep() error {
 	return backends.Errorf(backends.Invalid, "directories lie within each other more than %d deep", maxDepth)
 }
 
-// share hands a piece to a worker that is free, and works on it here when none is: so nobody waits for
-// another, and no more is open or in memory than the workers can hold.
+// share hands a batch to a free worker, or processes it in this goroutine if none is free. So no worker waits for
+// another, and the number of workers bounds open directories and memory.
 func (w *walker) share(ctx context.Context, dir *held, names []string, depth int) error {
 	dir.retain()
 	if w.workers.TryGo(func() error { return w.all(ctx, dir, names, depth) }) {
@@ -92,7 +92,7 @@ func (w *walker) share(ctx context.Context, dir *held, names []string, depth int
 	return w.all(ctx, dir, names, depth)
 }
 
-// all works on some entries of a directory, and lets go of the directory.
+// all processes some entries of a directory, and releases the directory.
 func (w *walker) all(ctx context.Context, dir *held, names []string, depth int) error {
 	defer dir.release()
 	for _, name := range names {
@@ -106,7 +106,7 @@ func (w *walker) all(ctx context.Context, dir *held, names []string, depth int) 
 	return nil
 }
 
-// held is a directory that several workers use, closed when the last of them is done with it.
+// held is a directory that several workers use. The last release closes it.
 type held struct {
 	*os.File
 	users atomic.Int32

@@ -2,16 +2,16 @@ package ownership
 
 import "time"
 
-// Observer is told of a walk, by one goroutine at a time. It hears nothing of a volume that needs no walk.
+// Observer observes a walk, in one goroutine at a time. It is not called for a volume that needs no walk.
 type Observer interface {
 	Began()
-	// Progressed tells how far the walk has come: now and then, and once more when it has ended.
+	// Progressed gets the progress of the walk: at intervals, and once more at the end.
 	Progressed(soFar Result, elapsed time.Duration)
-	// Ended tells that the walk is over; with an error it was cut short.
+	// Ended is called when the walk is over, with an error if it was cut short.
 	Ended(elapsed time.Duration, err error)
 }
 
-// watch tells an observer of a walk.
+// watch reports a walk to an observer.
 type watch struct {
 	walker   *walker
 	observer Observer
@@ -20,7 +20,7 @@ type watch struct {
 	stopped  chan struct{}
 }
 
-// watch begins to tell the observer, if there is one, until the watch is ended.
+// watch starts reporting to the observer, unless that is nil. It lasts until end.
 func (w *walker) watch(observer Observer, every time.Duration) *watch {
 	if observer == nil {
 		return nil
@@ -50,7 +50,7 @@ func (h *watch) run(every time.Duration) {
 
 func (h *watch) progressed() { h.observer.Progressed(h.walker.result(), time.Since(h.begin)) }
 
-// end tells the last that there is to tell.
+// end reports the final progress and the end of the walk.
 func (h *watch) end(err error) {
 	if h == nil {
 		return

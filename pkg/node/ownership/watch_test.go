@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// witness remembers what an observer is told, and does something each time.
+// witness records the calls of an observer, and calls look on each progress.
 type witness struct {
 	began, ended int
 	progress     []Result
@@ -62,7 +62,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// An observer hears of a walk as often as it is to, and once more at the end.
+// An observer gets the progress of a walk at the set interval, and once more at the end.
 func TestObserverHearsNowAndThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &witness{}
@@ -75,11 +75,11 @@ func TestObserverHearsNowAndThen(t *testing.T) {
 	})
 }
 
-// bigDirectory is a directory with so many entries that all their names take far more memory than a walk may.
+// bigDirectory is the size of a directory whose names together take far more memory than a walk may.
 const bigDirectory = 100_000
 
-// The names alone of such a directory take 16 bytes each for their headers and more for themselves; the
-// walk is to get by with those of a few pieces.
+// The names of such a directory take 16 bytes each for their headers, and more for themselves. The walk must get by
+// with those of a few batches.
 func TestMemoryIsBounded(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
@@ -90,10 +90,10 @@ func TestMemoryIsBounded(t *testing.T) {
 	for _, exclusive := range []bool{false, true} {
 		before, peak := liveHeap(), uint64(0)
 		seen := &witness{look: func() {
-			// Of two looks the lower: what is made while it is looked counts as live.
+			// The lower of two measurements: allocations during a measurement count as live.
 			peak = max(peak, min(liveHeap(), liveHeap()))
 		}}
-		// A fast machine has walked before many looks are due, and a busy one misses some: it walks until there were some.
+		// A fast machine ends a walk before many looks are due, and a busy one misses some: repeat until there were enough.
 		for end := time.Now().Add(2 * time.Minute); len(seen.progress)-seen.ended < 5; must(t, os.Chown(root, 0, 0)) {
 			result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Observer: seen,
 				Every: 20 * time.Millisecond})
@@ -102,14 +102,14 @@ func TestMemoryIsBounded(t *testing.T) {
 					bigDirectory+1)
 			}
 		}
-		// All names are 12 MB and more; four workers' pieces of 512 are 0.3 MB, and what they make meanwhile is some more.
+		// All names are 12 MB and more. Four workers' batches of 512 are 0.3 MB, and other allocations are some more.
 		if grown := int64(peak) - int64(before); grown > 6<<20 {
 			t.Errorf("exclusive %v: the live heap grew by %d bytes", exclusive, grown)
 		}
 	}
 }
 
-// liveHeap is how much memory the garbage collector finds in use, without what was made since.
+// liveHeap returns how much memory the garbage collector finds in use, without later allocations.
 func liveHeap() uint64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
@@ -117,7 +117,7 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// A file with several names is changed by the first of them: by the others it is looked at only.
+// A file with several names is changed by the first of them, and only inspected by the others.
 func TestHardLinksOnce(t *testing.T) {
 	needRoot(t)
 	for _, exclusive := range []bool{false, true} {
