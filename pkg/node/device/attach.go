@@ -11,12 +11,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// patience is how often attach takes the device that the kernel says is free before it has a new one made:
-// a device that somebody uses without a claim is "free" for ever.
+// patience is the number of attempts after which attach has a new loop device created instead of using the one that the
+// kernel reports as free: a device that is used without a claim is reported as free for ever.
 const patience = 100
 
-// attach connects the image to a free loop device. Others take free devices at the same time, so that
-// it tries again until the context ends.
+// attach connects the image to a free loop device. Other callers take free devices at the same time, so it retries
+// until the context ends.
 func attach(ctx context.Context, image *located, opts Options) (*os.File, error) {
 	file, err := image.reopen(opts.ReadOnly)
 	if err != nil {
@@ -35,9 +35,10 @@ func attach(ctx context.Context, image *located, opts Options) (*os.File, error)
 	}
 }
 
-// attachFree tries the loop device that the kernel says is free, or a fresh one. While an image is being attached, its
-// device counts as free still; should that hang, as it does over a server that does not answer, whoever
-// opens the same device hangs with it. So each is claimed before it is touched, and one that is claimed is passed by.
+// attachFree attaches the image to the loop device that the kernel reports as free, or to a fresh one. While an image
+// is being attached, its device still counts as free. If the attach hangs, as over a server that does not answer, every
+// open of the same device hangs too. So attachFree claims each device before it touches it, and skips a device that is
+// claimed.
 func attachFree(image *os.File, opts Options, fresh bool) (*os.File, error) {
 	control, err := openControl()
 	if err != nil {
@@ -57,7 +58,7 @@ func attachFree(image *os.File, opts Options, fresh bool) (*os.File, error) {
 			return attachTo(number, image, opts)
 		}
 		if fresh {
-			return nil, unix.EBUSY // somebody was told that it is free
+			return nil, unix.EBUSY // another caller was told that it is free
 		}
 		if number, fresh, err = control.next(number); err != nil {
 			return nil, err
@@ -85,8 +86,8 @@ func attachTo(number int, image *os.File, opts Options) (*os.File, error) {
 	return node, nil
 }
 
-// configure attaches the image with direct I/O, which spares a second copy in the page cache, where the
-// filesystem below can do that, and without it elsewhere.
+// configure attaches the image with direct I/O, which avoids a second copy in the page cache. It does without if the
+// filesystem below does not support direct I/O.
 func configure(node, image *os.File, opts Options) error {
 	config := unix.LoopConfig{Fd: uint32(image.Fd()), Size: logicalBlock}
 	config.Info.Flags = unix.LO_FLAGS_DIRECT_IO

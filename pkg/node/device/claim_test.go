@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// claimUntil claims the loop device that a function names, until that succeeds: others on the machine claim one
-// for as long as they attach something to it, and may be told that the same one is free.
+// claimUntil retries until it has claimed the loop device that name returns. Other processes claim a device while they
+// attach something to it, and may be told that the same one is free.
 func (c control) claimUntil(t *testing.T, name func() (int, error)) (number int) {
 	t.Helper()
 	for end := time.Now().Add(enough); ; {
@@ -36,8 +36,8 @@ func newControl(t *testing.T) control {
 	return c
 }
 
-// A loop device that somebody has claimed, because an image is being attached to it and that may hang, is passed by,
-// and not even opened: that would hang too. The claim ends with the descriptor.
+// A claimed loop device, whose attach may hang, is skipped and not even opened, because that would hang too. The claim
+// ends with the descriptor.
 func TestClaimedLoopIsPassedBy(t *testing.T) {
 	path := image(t, mib)
 	control := newControl(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// control is /dev/loop-control (loop(4)), opened for taking one free loop device.
+// control is /dev/loop-control (loop(4)), opened to take one free loop device.
 type control struct{ *os.File }
 
 // openControl opens the control device. Kinds: Unavailable.
@@ -24,17 +24,17 @@ func openControl() (control, error) {
 	return control{file}, nil
 }
 
-// close gives up all that was claimed. Closing alone would not do: a process that is being started elsewhere
-// at this moment has a copy of every descriptor until it runs its program.
+// close releases all claims. Closing the file would not be enough: a process that is being started elsewhere at this
+// moment has a copy of every descriptor until it executes its program.
 func (c control) close() {
-	_ = c.lock(unix.F_UNLCK, 0, 0) // of all numbers; fails only where there is no lock
+	_ = c.lock(unix.F_UNLCK, 0, 0) // of all numbers; fails only if there is no lock
 	_ = c.Close()                  // a control device has nothing to write back
 }
 
-// claim keeps everybody else who goes through this package from touching the loop device of that number, in this
-// process and in others that see the same /dev. It is the lock of the byte of that number in the control device
-// (F_OFD_SETLK, fcntl(2)), because a lock of the device itself could only be taken once it is open, and it goes with
-// the process. Kinds: Unavailable.
+// claim keeps all other users of this package, in this process and in others that see the same /dev, from touching the
+// loop device of that number. The claim is a lock on the byte of that number in the control device (F_OFD_SETLK,
+// fcntl(2)), which ends with the process. A lock on the device itself could only be taken once the device is open.
+// Kinds: Unavailable.
 func (c control) claim(number int) (bool, error) {
 	err := c.lock(unix.F_WRLCK, int64(number), 1)
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EACCES) {
@@ -51,7 +51,7 @@ func (c control) lock(kind int16, start, length int64) error {
 		Len: length})
 }
 
-// free asks for the number of a free loop device, or of one made on the spot. Kinds: Exhausted.
+// free returns the number of a free loop device, or of a new one if fresh. Kinds: Exhausted.
 func (c control) free(fresh bool) (int, error) {
 	if fresh {
 		return c.add()
@@ -63,7 +63,7 @@ func (c control) free(fresh bool) (int, error) {
 	return number, nil
 }
 
-// add makes a loop device of the next number (LOOP_CTL_ADD with a negative argument). Kinds: Exhausted.
+// add creates a loop device with the next number (LOOP_CTL_ADD with a negative argument). Kinds: Exhausted.
 func (c control) add() (int, error) {
 	number, _, errno := unix.Syscall(unix.SYS_IOCTL, c.Fd(), unix.LOOP_CTL_ADD, ^uintptr(0))
 	if errno != 0 {
@@ -72,7 +72,7 @@ func (c control) add() (int, error) {
 	return int(number), nil
 }
 
-// next returns the number of the next loop device after one that holds nothing, or of a fresh one. Kinds: Exhausted.
+// next returns the number of the next empty loop device after number, or of a fresh one. Kinds: Exhausted.
 func (c control) next(number int) (next int, fresh bool, err error) {
 	for {
 		number++

@@ -13,11 +13,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
-// Detach frees all loop devices of an image and returns once they are free; an image that has none, or
-// that is not there, is no error. Those who only take a look at a device, such as udev's probes, and the kernel that
-// writes back what was mounted are waited for as long as patience says. Kinds: InUse, naming the loop device, when one
-// is mounted or open for longer; Unavailable when the context ends first: what was asked of the kernel then may still
-// come about.
+// Detach frees all loop devices of an image and returns once they are free. An image that has none, or that does not
+// exist, is no error. Processes that only inspect a device, such as udev's probes, and the kernel's writeback after an
+// unmount are waited for until patience is over. Kinds: InUse, naming the loop device, when one is mounted or open for
+// longer; Unavailable when the context ends first: a request to the kernel may then still take effect.
 func Detach(ctx context.Context, imagePath string, patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching %q", imagePath), On: onImage(imagePath), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
@@ -30,10 +29,10 @@ func Detach(ctx context.Context, imagePath string, patience time.Duration) error
 	})
 }
 
-// DetachFrom is Detach for an image that was attached to the loop device of that number, which spares looking at all of
-// them. The number is a hint: when the loop device holds another image by now, that one is left alone and not asked,
-// for its server may not answer. The sequence number is what Sequence said then, or 0: while the device has it still it
-// holds what it held, and is freed, also if the image has been renamed or replaced since.
+// DetachFrom is Detach for an image that was attached to the loop device of that number, which avoids a search through
+// all of them. The number is a hint. If the loop device holds another image by now, it is left alone and not asked,
+// because its server may not answer. sequence is the result of Sequence at that time, or 0. A device that still has
+// that sequence number holds what it held then, and is freed even if the image has been renamed or replaced since.
 // Kinds: Invalid when the number is not a loop device's; otherwise as Detach.
 func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequence uint64,
 	patience time.Duration) error {
@@ -63,8 +62,8 @@ func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequ
 	})
 }
 
-// DetachDeleted frees the loop device of that number if it holds a file that was deleted: for those who no longer know
-// which. One that holds another file, or nothing, or that does not exist, is no error. Kinds: as DetachFrom.
+// DetachDeleted frees the loop device of that number if it holds a deleted file. It is for callers that no longer know
+// which file. A device that holds another file, or nothing, or that does not exist, is no error. Kinds: as DetachFrom.
 func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching device %d:%d", major, minor), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
@@ -81,12 +80,12 @@ func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Durat
 	})
 }
 
-// onImage is what opening and detaching an image exclude. A detaching that was given up may yet take place: the
-// image must not be opened, and found attached, until that is settled, or a device that was handed out raw
-// would be taken away and its number given to another image.
+// onImage returns the key on which opening and detaching an image exclude each other. A detach that was given up may
+// still take effect. Until that is settled the image must not be opened and found attached, or a device that was handed
+// out raw would be taken away and its number given to another image.
 func onImage(imagePath string) string { return "image " + imagePath }
 
-// loopOf returns the loop device of a number. One that does not exist holds nothing. Kinds: Invalid for another
+// loopOf returns the loop device of a number. A device that does not exist holds nothing. Kinds: Invalid for another
 // device's number; Unavailable.
 func loopOf(major, minor uint32) (loopDevice, error) {
 	if major != loopMajor {

@@ -35,7 +35,7 @@ func TestDetachInUse(t *testing.T) {
 	}
 }
 
-// Somebody claims the device, as a mount does: nothing about it may change.
+// The device is claimed, as by a mount: nothing about it may change.
 func TestDetachClaimed(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{})
@@ -53,7 +53,7 @@ func TestDetachClaimed(t *testing.T) {
 	}
 }
 
-// Whoever only takes a look does not make a detach fail.
+// A process that only inspects the device does not make a detach fail.
 func TestDetachWaits(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{Persistent: true})
@@ -131,8 +131,8 @@ func TestDetachDeletedDirectory(t *testing.T) {
 	}
 }
 
-// A number says nothing about what a loop device holds by now: when the image's own was freed, it may be another
-// image's, of a volume that is in use.
+// A number says nothing about what a loop device holds now. After the image's own device was freed, its number may be
+// that of another image's device, of a volume that is in use.
 func TestDetachSparesOthers(t *testing.T) {
 	path, other := image(t, mib), image(t, mib)
 	d := open(t, other, mib, Options{Persistent: true})
@@ -155,7 +155,7 @@ func TestDetachSparesOthers(t *testing.T) {
 	}
 }
 
-// detachFound is Detach of an image after it was found to be attached to a loop device.
+// detachFound is Detach of an image that was found to be attached to a loop device.
 func detachFound(t *testing.T, path, node string) error {
 	t.Helper()
 	s, err := subjectOf(path)
@@ -167,7 +167,7 @@ func detachFound(t *testing.T, path, node string) error {
 	return err
 }
 
-// The image has another loop device by now than the one that is known.
+// The image now has a loop device other than the known one.
 func TestDetachFromFindsIt(t *testing.T) {
 	path, other := image(t, mib), image(t, mib)
 	for _, p := range []string{path, other} {
@@ -232,7 +232,7 @@ func TestLockedImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer guard.Close()
-	synctest.Test(t, func(t *testing.T) { // time passes only while it is waited for
+	synctest.Test(t, func(t *testing.T) { // time passes only during waits
 		ctx, cancel := context.WithTimeout(t.Context(), 3*lockPoll)
 		defer cancel()
 		_, err := Open(ctx, backends.Device{Path: path, Image: true}, Options{})
@@ -240,8 +240,8 @@ func TestLockedImage(t *testing.T) {
 	})
 }
 
-// A sequence number tells what a loop device holds when the image's name does not any more, and nothing of what has the
-// number of the device by then.
+// A sequence number identifies what a loop device holds when the image's name no longer does, and does not match a
+// later user of the device's number.
 func TestDetachFromKnowsARenamedImage(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{Persistent: true})

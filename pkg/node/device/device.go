@@ -13,39 +13,38 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// Device is a block device that was proven and is held open.
+// Device is a proven block device that is held open.
 type Device struct {
 	File         *os.File // open for reading, and for writing unless ReadOnly
 	Path         string   // its node, such as /dev/loop3 or /dev/nvme1n1; never a link
 	Major, Minor uint32
 	SizeBytes    int64
 	ReadOnly     bool // the device itself refuses writes, or it was asked for read-only
-	Loop         bool // a loop device over an image that Open attached or found attached
+	Loop         bool // a loop device for an image that Open attached or found attached
 }
 
-// Options say how a device is to be opened.
+// Options say how to open a device.
 type Options struct {
-	// ReadOnly opens the device for reading. An image that is attached to nothing yet gets a loop device
-	// that refuses writes.
+	// ReadOnly opens the device for reading. An image that is not attached yet gets a loop device that refuses writes.
 	ReadOnly bool
-	// Persistent keeps an image's loop device until Detach; without it, the last use clears it.
+	// Persistent keeps an image's loop device until Detach. Otherwise its last use frees it.
 	Persistent bool
-	// Opened, unless nil, gets the device as soon as it is open, before it is proven: to have the kernel begin to read
-	// what will be looked at once it is. It must not wait, and not keep the file.
+	// Opened, unless nil, is called with the device once it is open and before it is proven, so that the kernel can begin
+	// to read what will be inspected afterwards. It must not wait, and must not keep the file.
 	Opened func(device *os.File, sizeBytes int64)
 }
 
-// Open finds the device, attaching it when it is an image, proves that it is the right one and returns
-// it open. It fails closed: an identity that cannot be read is a wrong one.
+// Open finds the device, attaching it when it is an image, proves that it is the right one and returns it open. It
+// fails closed: an identity that cannot be read counts as wrong.
 //
-// Kinds: Invalid when the path is unusable, leads to something else than a block device or an image file,
-// or the image is smaller than it must be; NotFound for an image that is not there; Unavailable for a device
-// that is not there yet, that has another serial number or a smaller size, or whose identity cannot be
-// read: all of which may be otherwise in a moment; InUse when the image is attached in a way that does not
-// fit; Exhausted when there is no loop device to be had; Busy while somebody else attaches the image.
+// Kinds: Invalid when the path is unusable, leads to something other than a block device or an image file, or the image
+// is smaller than it must be; NotFound for an image that is not there; Unavailable for a device that is not there yet,
+// that has another serial number or a smaller size, or whose identity cannot be read: all of these may change in a
+// moment; InUse when the image is attached in a way that does not fit; Exhausted when no loop device is available; Busy
+// while another caller attaches the image.
 //
-// It returns by the end of the context, with Unavailable. Should what hangs then come to its end after all, what
-// it attached is detached.
+// It returns by the end of the context, with Unavailable. If an operation that hangs then succeeds after all, its
+// attachment is undone.
 func Open(ctx context.Context, source backends.Device, opts Options) (*Device, error) {
 	call := deadline.Call{Name: fmt.Sprintf("opening device %q", source.Path), On: onImage(source.Path), Grace: lastWords}
 	o, err := deadline.Do(ctx, call, func(ctx context.Context) (*opened, error) { return openProven(ctx, source, opts) },
@@ -57,17 +56,17 @@ func Open(ctx context.Context, source backends.Device, opts Options) (*Device, e
 	return o.Device, nil
 }
 
-// lastWords is how long, from the end of the context on, a call may take to say itself what it was waiting for.
+// lastWords is how long after the end of the context a call may take to report what it was waiting for.
 const lastWords = 100 * time.Millisecond
 
-// opened is a device that was opened, on its way to who asked for it.
+// opened is an open device before Open returns it.
 type opened struct {
 	*Device
 	guard *os.File // holds the lock of an image; nil for another device
-	made  bool     // the image was not attached before
+	made  bool     // this call attached the image
 }
 
-// openProven is Open, however long it takes.
+// openProven is Open without a deadline.
 func openProven(ctx context.Context, source backends.Device, opts Options) (*opened, error) {
 	find := openNode
 	if source.Image {
@@ -84,33 +83,32 @@ func openProven(ctx context.Context, source backends.Device, opts Options) (*ope
 	return o, nil
 }
 
-// undo closes the device and leaves no loop device behind that was made for it. The image stays locked until
-// then, so that nobody finds the loop device and relies on its lasting.
+// undo closes the device and removes a loop device that was set up for it. The image stays locked until then, so that
+// no other caller finds the loop device and relies on it.
 func (o *opened) undo() {
 	if o.made {
 		if info, err := unix.IoctlLoopGetStatus64(int(o.File.Fd())); err == nil {
-			_ = setAutoclear(o.File, info, true) // a failure leaves what a kill would, and Detach finds it
+			_ = setAutoclear(o.File, info, true) // a failure leaves the same as a kill, and Detach finds it
 		}
 	}
 	_ = o.Close() // nothing was written
 	o.unlock()
 }
 
-// unlock gives back the lock of an image.
+// unlock releases the lock of an image.
 func (o *opened) unlock() {
 	if o.guard != nil {
 		unlockImage(o.guard)
 	}
 }
 
-// Close lets go of the device. A loop device that nobody else uses is cleared by this unless it is
-// persistent.
+// Close closes the device. That frees a loop device that has no other users, unless it is persistent.
 func (d *Device) Close() error { return d.File.Close() }
 
-// Number returns the device number as it stands in st_rdev and in the st_dev of a filesystem on it.
+// Number returns the device number as in st_rdev and in the st_dev of a filesystem on it.
 func (d *Device) Number() uint64 { return unix.Mkdev(d.Major, d.Minor) }
 
-// openNode opens a device node, or what a link such as one of /dev/disk/by-id leads to.
+// openNode opens a device node, or the target of a link such as one in /dev/disk/by-id.
 func openNode(_ context.Context, source backends.Device, opts Options) (*opened, error) {
 	found, err := locate(source.Path, 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -135,8 +133,7 @@ func openNode(_ context.Context, source backends.Device, opts Options) (*opened,
 	return &opened{Device: d}, err
 }
 
-// newDevice fills a Device from an open node, which it takes over, and the path that it was opened by or that the
-// kernel has for it: no link.
+// newDevice creates a Device from an open node, which it takes over. path is the node's path, which is no link.
 func newDevice(file *os.File, path string, opts Options) (*Device, error) {
 	var stat unix.Stat_t
 	err := unix.Fstat(int(file.Fd()), &stat)
@@ -148,11 +145,11 @@ func newDevice(file *os.File, path string, opts Options) (*Device, error) {
 			return d, nil
 		}
 	}
-	_ = file.Close() // the failure before it is what counts
+	_ = file.Close() // the earlier error is what counts
 	return nil, backends.Errorf(backends.Unavailable, "looking at device %q: %w", path, err)
 }
 
-// tell passes an open device on.
+// tell calls Opened with an open device.
 func (o Options) tell(d *Device) {
 	if o.Opened != nil {
 		o.Opened(d.File, d.SizeBytes)
@@ -175,9 +172,9 @@ func SizeOf(f *os.File) (int64, error) {
 	return 0, backends.Errorf(backends.Invalid, "%q is neither a block device nor a file: it has no size", f.Name())
 }
 
-// SetReadAhead sets how far the kernel reads ahead on a device, in KiB: what
-// /sys/block/*/queue/read_ahead_kb shows, by BLKRASET, which works where /sys is read-only too.
-// Kinds: Invalid for a negative number; Unavailable when the kernel refuses.
+// SetReadAhead sets how far the kernel reads ahead on a device, in KiB, as shown in /sys/block/*/queue/read_ahead_kb.
+// It uses BLKRASET, which works even if /sys is read-only. Kinds: Invalid for a negative number or one above 1 GiB;
+// Unavailable when the kernel refuses.
 func SetReadAhead(d *Device, kib int) error {
 	if kib < 0 || kib > maxReadAheadKiB {
 		return backends.Errorf(backends.Invalid, "a read-ahead of %d KiB is not possible: use 0 to %d", kib, maxReadAheadKiB)
@@ -189,9 +186,9 @@ func SetReadAhead(d *Device, kib int) error {
 	return nil
 }
 
-// ResetReadAhead gives a loop device the read-ahead that the kernel gives a new one: twice the optimal size of its
-// requests, and 128 KiB at least (block/blk-settings.c). A loop device keeps what an earlier image was given, if that
-// was more. Kinds: Unavailable when the kernel refuses.
+// ResetReadAhead gives a loop device the read-ahead of a new one: twice the optimal request size, and at least 128 KiB
+// (block/blk-settings.c). A loop device keeps a larger value that was set for an earlier image. Kinds: Unavailable when
+// the kernel refuses.
 func ResetReadAhead(d *Device) error {
 	optimal, err := unix.IoctlGetUint32(int(d.File.Fd()), unix.BLKIOOPT)
 	if err != nil {
@@ -201,10 +198,10 @@ func ResetReadAhead(d *Device) error {
 	return SetReadAhead(d, max(least, int(2*(optimal/1024))))
 }
 
-// maxReadAheadKiB is 1 GiB, far above what any device gains from.
+// maxReadAheadKiB is 1 GiB, far more than is of use to any device.
 const maxReadAheadKiB = 1 << 20
 
-// openKind maps what opening a device node fails with.
+// openKind maps the errors of opening a device node to Kinds.
 func openKind(err error) backends.Kind {
 	switch {
 	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM), errors.Is(err, unix.EROFS):
@@ -215,5 +212,5 @@ func openKind(err error) backends.Kind {
 	return backends.Unavailable
 }
 
-// String names the device for messages.
+// String formats the device for messages.
 func (d *Device) String() string { return fmt.Sprintf("%s (%d:%d)", d.Path, d.Major, d.Minor) }

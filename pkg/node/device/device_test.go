@@ -17,13 +17,13 @@ import (
 
 const mib = 1 << 20
 
-// enough is how long something is waited for that comes at once on an idle machine.
+// enough is how long to wait for an event that occurs at once on an idle machine.
 const enough = 2 * time.Minute
 
-// briefly is how long somebody is waited for who does not go.
+// briefly is how long to wait for a process that does not close the device.
 const briefly = 10 * time.Millisecond
 
-// needRoot skips where loop devices cannot be made, loudly.
+// needRoot skips the test, visibly, if no loop devices can be created.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -34,7 +34,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// image makes a sparse file that is detached again when the test ends.
+// image creates a sparse file that is detached when the test ends.
 func image(t *testing.T, size int64) string {
 	t.Helper()
 	needRoot(t)
@@ -61,7 +61,7 @@ func open(t *testing.T, path string, size int64, opts Options) *Device {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = d.Close() }) // most tests have closed it by then
+	t.Cleanup(func() { _ = d.Close() }) // most tests have closed it already
 	return d
 }
 
@@ -94,8 +94,8 @@ func wantLoops(t *testing.T, path string, want ...string) {
 	}
 }
 
-// wantFreed waits until an image has no loop device. One that clears itself goes with its last close, and others
-// on the machine who look for theirs have it open for an instant.
+// wantFreed waits until an image has no loop device. An autoclear device goes with its last close, and other processes
+// that look for their own devices open it for an instant.
 func wantFreed(t *testing.T, path string) {
 	t.Helper()
 	for end := time.Now().Add(enough); ; {
@@ -194,7 +194,7 @@ func TestPersistent(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLoops(t, path, d.Path)
-	// Wanted for a filesystem now: it is to clear itself from here on, and it does.
+	// Opened for a filesystem now: from here on it must clear itself, and it does.
 	again := open(t, path, mib, Options{})
 	if again.Path != d.Path {
 		t.Errorf("attached to %s a second time, it is at %s", again.Path, d.Path)
@@ -253,7 +253,7 @@ func TestHardLinkIsSameImage(t *testing.T) {
 	}
 }
 
-// Many images at a time race for the same free loop device.
+// Many images race for the same free loop device.
 func TestManyImages(t *testing.T) {
 	paths := make([]string, 12)
 	for i := range paths {
@@ -306,8 +306,8 @@ func TestUnopened(t *testing.T) {
 	}
 }
 
-// Opening the image at the instant of the lease only waits: neither side fails, and the signal by which
-// the kernel asks for the lease back does no harm.
+// Opening the image at the instant of the lease only waits. Neither side fails, and the kernel's signal that asks for
+// the lease back does no harm.
 func TestLeaseAgainstOpen(t *testing.T) {
 	path := image(t, mib)
 	stop, stopped := make(chan struct{}), make(chan error, 1)
@@ -332,8 +332,7 @@ func TestLeaseAgainstOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// On a machine with one free processor the two may take turns for long: at least so many tries, and
-	// then until they have met.
+	// On a machine with one free processor the two may take turns for long: try this often, and then until they have met.
 	granted, tries := 0, 0
 	for deadline := time.Now().Add(enough); tries < 20_000 || granted%tries == 0 && time.Now().Before(deadline); tries++ {
 		if isUnopened(t, f) {
@@ -369,7 +368,7 @@ func TestGrownImageIsTakenOver(t *testing.T) {
 	}
 }
 
-// A device is gone when the kernel shows none of its number; a loop device that holds nothing is not.
+// A device is gone when the kernel shows none of its number; an empty loop device is not gone.
 func TestGone(t *testing.T) {
 	d := open(t, image(t, mib), mib, Options{})
 	if Gone(d.Major, d.Minor) {

@@ -10,12 +10,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// detachPoll is how often it is looked whether those who take a look at a device have gone.
+// detachPoll is how often to check whether the processes that inspect a device have closed it.
 const detachPoll = 2 * time.Millisecond
 
-// detach frees the loop device if it holds what is looked for, and reports whether it did. While others have it open
-// the kernel only promises to free it with their last close (LOOP_CLR_FD, loop(4)): such a promise is taken back once
-// they had it open for longer than they may.
+// detach frees the loop device if mine accepts what it holds, and reports whether it did. While the device is open
+// elsewhere, the kernel only promises to free it at the last close (LOOP_CLR_FD, loop(4)). detach revokes that promise
+// if the device is open for longer than patience.
 func (l loopDevice) detach(ctx context.Context, mine judge, patience time.Duration) (freed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -24,7 +24,7 @@ func (l loopDevice) detach(ctx context.Context, mine judge, patience time.Durati
 	return l.free(ctx, mine, tick.C)
 }
 
-// free is detach that looks again with each tick until the context ends.
+// free is detach that checks again at each tick until the context ends.
 func (l loopDevice) free(ctx context.Context, mine judge, tick <-chan time.Time) (freed bool, err error) {
 	before, err := l.clearOnceFree(ctx, mine, tick)
 	if err != nil || before == nil {
@@ -45,15 +45,15 @@ func (l loopDevice) free(ctx context.Context, mine judge, tick <-chan time.Time)
 	}
 }
 
-// held is what a loop device held.
+// held describes what a loop device held.
 type held struct {
 	status *unix.LoopInfo64
 	attachment
 }
 
-// clearOnceFree is clear that waits while the device is claimed. A mount that was taken down is out of
-// everybody's sight before the kernel has written its filesystem back and let go of the device; so it is
-// after an unmount that was given up at its deadline and goes on.
+// clearOnceFree is clear that waits while the device is claimed. An unmounted filesystem is no longer visible while the
+// kernel still writes it back and keeps the device. The same is true of an unmount that was given up at its deadline
+// and goes on.
 func (l loopDevice) clearOnceFree(ctx context.Context, mine judge, tick <-chan time.Time) (*held, error) {
 	for {
 		before, err := l.clear(ctx, mine)
@@ -71,17 +71,16 @@ func (l loopDevice) clearOnceFree(ctx context.Context, mine judge, tick <-chan t
 	}
 }
 
-// clear asks the kernel to free the loop device and returns what it held; nil when it does not hold what is looked
-// for. The descriptor by which that was seen is the one that clears, so that it is true still.
-// A device that is mounted, or claimed in another way, is left alone. What it held is returned with the errors too that
-// come after that was seen.
+// clear asks the kernel to free the loop device and returns what it held; nil if mine does not accept that. It clears
+// through the descriptor that it checked, so the check still holds. A device that is mounted, or claimed in another
+// way, is left alone. Errors after the check come with what the device held.
 func (l loopDevice) clear(ctx context.Context, mine judge) (*held, error) {
 	node, status, err := l.openIf(mine)
 	if err != nil || node == nil {
 		return nil, err
 	}
 	defer func() { _ = node.Close() }() // open for reading only
-	shown, _, err := l.shown()          // It holds the file for as long as the node is open.
+	shown, _, err := l.shown()          // It holds the file while the node is open.
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +92,7 @@ func (l loopDevice) clear(ctx context.Context, mine judge) (*held, error) {
 	if err != nil {
 		return before, backends.Errorf(openKind(err), "claiming %s: %w", l.path, err)
 	}
-	_ = unix.Close(claim) // it was a question only
+	_ = unix.Close(claim) // opened only to check
 	if err := ctx.Err(); err != nil {
 		return before, backends.Errorf(backends.Unavailable, "freeing %s: not begun: %w", l.path, err)
 	}
@@ -107,14 +106,14 @@ func (l loopDevice) clear(ctx context.Context, mine judge) (*held, error) {
 	return before, backends.Errorf(openKind(err), "freeing %s: %w", l.path, err)
 }
 
-// restore takes the kernel's promise back where the loop device was to stay until it is detached, and
-// says that it is in use.
+// restore revokes the kernel's promise if the loop device was to stay until it is detached, and returns that it is in
+// use.
 func (l loopDevice) restore(mine judge, stay bool) error {
 	node, now, err := l.openIf(mine)
 	if err != nil {
 		return err
 	}
-	if node != nil { // it is being freed otherwise
+	if node != nil { // otherwise it is being freed
 		defer func() { _ = node.Close() }() // open for reading only
 		if stay {
 			if err := setAutoclear(node, now, false); err != nil {

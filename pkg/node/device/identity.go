@@ -14,13 +14,13 @@ type identifier struct {
 	limit     int // the transport cuts longer names to so many bytes; 0 for never
 }
 
-// is reports whether the identifier says that the device is the one with the serial number.
+// is reports whether the identifier matches the serial number.
 func (i identifier) is(serial string) bool {
 	return i.value == serial || i.limit > 0 && len(serial) > i.limit && i.value == serial[:i.limit]
 }
 
-// textAttributes are those that hold one identifier as text, below a block device's sysfs directory.
-// A virtio disk's "serial" is cut to 20 bytes (VIRTIO_BLK_ID_BYTES of virtio 1.2, section 5.2.6).
+// textAttributes returns the attributes that hold one identifier as text, below a block device's sysfs directory. A
+// virtio disk's "serial" is cut to 20 bytes (VIRTIO_BLK_ID_BYTES of virtio 1.2, section 5.2.6).
 func textAttributes() []identifier {
 	return []identifier{
 		{attribute: "serial", limit: 20}, // virtio-blk
@@ -34,7 +34,7 @@ func textAttributes() []identifier {
 	}
 }
 
-// identifiers reads every identifier that the device described in a sysfs directory reports.
+// identifiers reads all identifiers that the device described in a sysfs directory reports.
 func identifiers(dir string) ([]identifier, error) {
 	var all []identifier
 	for _, id := range textAttributes() {
@@ -53,7 +53,7 @@ func identifiers(dir string) ([]identifier, error) {
 // plainText strips the padding that firmware puts around a serial number.
 func plainText(raw []byte) string { return strings.Trim(string(raw), " \t\n\x00") }
 
-// prove compares the device with what the source says that it must be.
+// prove compares the device with the source's description of it.
 func (d *Device) prove(source backends.Device) error {
 	if d.SizeBytes < source.Identity.SizeBytes {
 		kind := backends.Unavailable
@@ -89,7 +89,7 @@ func (d *Device) proveSerial(source backends.Device) error {
 
 func listed(ids []identifier) string { return strings.Join(texts(ids), ", ") }
 
-// texts are the identifiers, each as "attribute=value".
+// texts formats each identifier as "attribute=value".
 func texts(ids []identifier) []string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
@@ -98,8 +98,8 @@ func texts(ids []identifier) []string {
 	return texts
 }
 
-// Identifiers returns what the block device of a number reports of itself, each as "attribute=value".
-// Kinds: Unavailable when one that is there cannot be read.
+// Identifiers returns the identifiers of the block device of a number, each as "attribute=value". Kinds: Unavailable
+// when an existing one cannot be read.
 func Identifiers(major, minor uint32) ([]string, error) {
 	ids, err := identifiers(sysfsDir(major, minor))
 	if err != nil {

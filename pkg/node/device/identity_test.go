@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// sysfs makes a directory that looks like a device's in sysfs.
+// sysfs creates a directory that looks like a device's in sysfs.
 func sysfs(t *testing.T, attributes map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -70,7 +70,7 @@ func TestIdentifiers(t *testing.T) {
 	}
 }
 
-// What is there and cannot be read is an error: it never counts as "reports nothing else".
+// An attribute that exists and cannot be read is an error: it never counts as missing.
 func TestIdentifiersUnreadable(t *testing.T) {
 	dir := sysfs(t, map[string]string{"wwid": "eui.1"})
 	if err := os.Mkdir(filepath.Join(dir, "serial"), 0o700); err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// located is a file that was found but not opened yet: opening a device, a FIFO or a tape has effects,
-// and what it is must be known before.
+// located is a file that was found but not opened yet: opening a device, a FIFO or a tape has effects, so its type must
+// be known first.
 type located struct {
 	*os.File // O_PATH
 	stat     unix.Stat_t
 }
 
-// locate finds what is at a path. With O_NOFOLLOW among the flags a symlink is found itself.
+// locate finds the file at a path. With O_NOFOLLOW among the flags it finds a symlink itself.
 func locate(path string, flags int) (*located, error) {
 	plain, err := safepath.Absolute(path)
 	if err != nil {
@@ -48,10 +48,10 @@ func locateKind(err error) backends.Kind {
 	return backends.Unavailable
 }
 
-// kind is the file type, one of the S_IF constants.
+// kind returns the file type, one of the S_IF constants.
 func (l *located) kind() uint32 { return l.stat.Mode & unix.S_IFMT }
 
-// reopen opens the very file that was found, for reading and, unless readOnly, for writing.
+// reopen opens the file that was found, for reading and, unless readOnly, for writing.
 func (l *located) reopen(readOnly bool) (*os.File, error) {
 	flags := os.O_RDWR
 	if readOnly {
@@ -64,7 +64,7 @@ func (l *located) reopen(readOnly bool) (*os.File, error) {
 	return os.NewFile(uintptr(fd), l.Name()), nil
 }
 
-// blockSize asks a block device for its size in bytes.
+// blockSize returns the size of a block device in bytes.
 func blockSize(f *os.File) (int64, error) {
 	var size uint64
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, f.Fd(), unix.BLKGETSIZE64, uintptr(unsafe.Pointer(&size)))

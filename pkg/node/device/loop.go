@@ -12,12 +12,12 @@ import (
 // loopMajor is the major number of all loop devices (Documentation/admin-guide/devices.txt).
 const loopMajor = 7
 
-// logicalBlock is the sector size of every loop device in bytes. It never depends on the disk below: a
-// filesystem made with one sector size cannot be mounted on a device with a larger one.
+// logicalBlock is the sector size of every loop device in bytes. It does not depend on the disk below: a filesystem
+// created with one sector size cannot be mounted on a device with a larger one.
 const logicalBlock = 512
 
-// openImage attaches an image file, or finds it attached, and opens its loop device. The image's lock is part
-// of what it returns: until it is let go of nobody else attaches the image or adjusts its loop device.
+// openImage attaches an image file, or finds it attached, and opens its loop device. The result holds the image's lock:
+// until that is released nobody else attaches the image or adjusts its loop device.
 func openImage(ctx context.Context, source backends.Device, opts Options) (*opened, error) {
 	image, err := locateImage(source.Path)
 	if err != nil {
@@ -56,8 +56,8 @@ func locateImage(path string) (*located, error) {
 	return image, nil
 }
 
-// attachOnce returns the image's one loop device, open and set up as the options ask; made tells that it was
-// attached just now.
+// attachOnce returns the image's only loop device, open and configured as the options ask. made reports whether this
+// call attached the image.
 func attachOnce(ctx context.Context, image *located, guard *os.File,
 	opts Options) (node *os.File, made bool, err error) {
 	free, err := unopened(guard)
@@ -83,8 +83,7 @@ func attachOnce(ctx context.Context, image *located, guard *os.File,
 	return node, err == nil, err
 }
 
-// reuse opens a loop device that the image was seen attached to and adjusts it; nil when it is not
-// the image's any more.
+// reuse opens and adjusts a loop device that was found to hold the image; nil if it no longer holds it.
 func reuse(loop loopDevice, image *located, opts Options) (*os.File, error) {
 	if holds, err := loop.unchanged(); err != nil || !holds {
 		return nil, err
@@ -94,17 +93,17 @@ func reuse(loop loopDevice, image *located, opts Options) (*os.File, error) {
 		return nil, err
 	}
 	if !image.holds(info) {
-		_ = node.Close() // only looked at
+		_ = node.Close() // only inspected
 		return nil, nil
 	}
 	if err := adjust(node, info, image, opts); err != nil {
-		_ = node.Close() // the adjustment's failure is what counts
+		_ = node.Close() // the error of the adjustment is what counts
 		return nil, err
 	}
 	return node, nil
 }
 
-// adjust makes an attached loop device what the options ask for: how long it lives and how large it is.
+// adjust changes the lifetime and the size of an attached loop device to what the options ask for.
 func adjust(node *os.File, info *unix.LoopInfo64, image *located, opts Options) error {
 	if info.Flags&unix.LO_FLAGS_READ_ONLY != 0 && !opts.ReadOnly {
 		return backends.Errorf(backends.InUse,
@@ -129,7 +128,7 @@ func adjust(node *os.File, info *unix.LoopInfo64, image *located, opts Options) 
 	return nil
 }
 
-// setAutoclear says whether the loop device is to clear itself with its last use.
+// setAutoclear sets whether the loop device is freed with its last use.
 func setAutoclear(node *os.File, info *unix.LoopInfo64, on bool) error {
 	changed := *info
 	changed.Flags &^= unix.LO_FLAGS_AUTOCLEAR
@@ -142,7 +141,7 @@ func setAutoclear(node *os.File, info *unix.LoopInfo64, on bool) error {
 	return nil
 }
 
-// setCapacity makes the loop device as large as its file has become.
+// setCapacity grows the loop device to the current size of its file.
 func setCapacity(node *os.File) error {
 	if err := unix.IoctlSetInt(int(node.Fd()), unix.LOOP_SET_CAPACITY, 0); err != nil {
 		return backends.Errorf(backends.Unavailable, "growing %s to the size of its image: %w", node.Name(), err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// sparse makes a sparse file of 1 MiB at a path.
+// sparse creates a sparse file of 1 MiB at a path.
 func sparse(t *testing.T, elements ...string) string {
 	t.Helper()
 	path := filepath.Join(elements...)
@@ -38,7 +38,7 @@ func newStranger(t *testing.T) *stranger {
 }
 
 // take attaches the stranger's image to the loop device of a number, stops its server, and reports whether it did:
-// somebody else on the machine may have been quicker.
+// another process on the machine may have been quicker.
 func (s *stranger) take(number uint32) bool {
 	s.Helper()
 	file, err := os.OpenFile(s.path, os.O_RDWR, 0)
@@ -59,7 +59,7 @@ func (s *stranger) take(number uint32) bool {
 	return true
 }
 
-// cleared is an image whose loop device was cleared, and its number is the stranger's by now.
+// cleared returns an image whose loop device was cleared. The number of that device now belongs to the stranger.
 func (s *stranger) cleared() (path string, was attachment) {
 	s.Helper()
 	path = sparse(s.T, s.TempDir(), "quick")
@@ -78,7 +78,7 @@ func (s *stranger) cleared() (path string, was attachment) {
 	return "", attachment{}
 }
 
-// The number that a loop device had may be that of one whose file is on a server that does not answer by now.
+// The former number of a loop device may now be that of a device whose server does not answer.
 func TestDetachFromAsksNoStranger(t *testing.T) {
 	s := newStranger(t)
 	path, was := s.cleared()
@@ -112,7 +112,7 @@ func TestDetachOpensNoStranger(t *testing.T) {
 	}
 }
 
-// descriptors are those that this process has of a device.
+// descriptors returns this process's descriptors of a device.
 func descriptors(t *testing.T, node string) (open []string) {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -127,9 +127,9 @@ func descriptors(t *testing.T, node string) (open []string) {
 	return open
 }
 
-// waiting is a detaching that looks again when it is told to.
+// waiting is a detach that checks again when it is told to.
 type waiting struct {
-	asked chan struct{} // gets a word with each question that the device has answered
+	asked chan struct{} // gets an element with each question that the device has answered
 	tick  chan time.Time
 	freed chan bool // how it ended
 }
@@ -146,7 +146,7 @@ func freeing(t *testing.T, node string) *waiting {
 		return err == nil, err
 	}
 	ended := make(chan struct{})
-	t.Cleanup(func() { <-ended }) // once the stranger's server goes on, at the latest
+	t.Cleanup(func() { <-ended }) // once the stranger's server continues, at the latest
 	go func() {
 		defer close(ended)
 		freed, err := loopDevice{path: node}.free(t.Context(), judge, w.tick)
@@ -158,7 +158,7 @@ func freeing(t *testing.T, node string) *waiting {
 	return w
 }
 
-// A number is given out again between two looks of who waits for a device to be free.
+// A number is reused between two checks of a detach that waits for a device to be free.
 func TestDetachWaitsForNoStranger(t *testing.T) {
 	for name, use := range map[string]int{"while it is open": 0, "while it is claimed": unix.O_EXCL} {
 		t.Run(name, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestDetachWaitsForNoStranger(t *testing.T) {
 	}
 }
 
-// taken has a detaching wait for the user of a device, and looks at how it goes on once the number is the stranger's.
-// It reports whether the stranger got the number.
+// taken has a detach wait for the user of a device, and checks how it continues once the number is the stranger's. It
+// reports whether the stranger got the number.
 func (s *stranger) taken(use int) bool {
 	s.Helper()
 	d := open(s.T, sparse(s.T, s.TempDir(), "quick"), mib, Options{})
@@ -208,7 +208,7 @@ func (s *stranger) taken(use int) bool {
 	}
 }
 
-// Where the kernel has no sequence numbers, a name that has changed proves nothing: the image was renamed, perhaps.
+// Without sequence numbers in the kernel, a changed name proves nothing: the image may have been renamed.
 func TestEndedWithoutSequence(t *testing.T) {
 	path := image(t, mib)
 	d := open(t, path, mib, Options{})

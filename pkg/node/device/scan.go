@@ -15,13 +15,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
-// loopDevice is a loop device that has a file attached.
+// loopDevice is a loop device with a file attached.
 type loopDevice struct {
 	path string // of its node
-	file string // as sysfs showed it when the device was found by it; empty otherwise
+	file string // as shown by sysfs if the device was found by it; empty otherwise
 }
 
-// open opens the node and asks what it holds; a nil file when it holds nothing any more.
+// open opens the node and asks what it holds; a nil file if it holds nothing any more.
 func (l loopDevice) open(readOnly bool) (*os.File, *unix.LoopInfo64, error) {
 	mode := os.O_RDWR
 	if readOnly {
@@ -39,14 +39,14 @@ func (l loopDevice) open(readOnly bool) (*os.File, *unix.LoopInfo64, error) {
 	if err == nil {
 		return node, info, nil
 	}
-	_ = node.Close() // only looked at
+	_ = node.Close() // only inspected
 	if errors.Is(err, unix.ENXIO) {
 		return nil, nil, nil
 	}
 	return nil, nil, backends.Errorf(backends.Unavailable, "asking %s what it holds: %w", l.path, err)
 }
 
-// holds reports whether a loop device's status says that it holds this file.
+// holds reports whether a loop device with this status holds this file.
 func (l *located) holds(info *unix.LoopInfo64) bool {
 	return info.Device == l.stat.Dev && info.Inode == l.stat.Ino
 }
@@ -61,10 +61,10 @@ func (l *located) attached(ctx context.Context) ([]loopDevice, error) {
 	return devices, err
 }
 
-// FindLoops returns the nodes of all loop devices that hold the image, one more than none only when
-// somebody else attached it too. An image that was deleted is looked for under the name it had.
-// Kinds: Invalid for a path that is no plain path or that leads to no regular file;
-// Unavailable when a device that may hold it does not answer, or the context ends first.
+// FindLoops returns the nodes of all loop devices that hold the image. There is more than one only if another program
+// attached it too. A deleted image is searched for by its former name. Kinds: Invalid for a path that is no plain path
+// or that leads to no regular file; Unavailable when a device that may hold it does not answer, or the context ends
+// first.
 func FindLoops(ctx context.Context, imagePath string) ([]string, error) {
 	call := deadline.Call{Name: fmt.Sprintf("looking for the loop devices of %q", imagePath)}
 	found, err := deadline.Do(ctx, call, func(ctx context.Context) ([]loopDevice, error) {
@@ -103,7 +103,7 @@ func (s subject) loops(ctx context.Context) ([]loopDevice, error) {
 	return s.image.attached(ctx)
 }
 
-// deletedLoops finds loop devices whose file is gone, by the kernel's name for it.
+// deletedLoops finds loop devices whose file was deleted, by the kernel's name for it.
 func deletedLoops(gone string) ([]loopDevice, error) {
 	all, err := loops.Attached()
 	if err != nil {
@@ -118,11 +118,11 @@ func deletedLoops(gone string) ([]loopDevice, error) {
 	return found, nil
 }
 
-// lockPoll is how often a lock that is taken is tried again.
+// lockPoll is how often to retry a lock that is taken.
 const lockPoll = 2 * time.Millisecond
 
-// lockImage keeps everybody else who goes through this package, in this process or another, from
-// attaching the image until unlockImage (flock(2)). The lock goes with the process.
+// lockImage keeps all other users of this package, in this process or another, from attaching the image until
+// unlockImage (flock(2)). The lock ends with the process.
 func lockImage(ctx context.Context, image *located) (*os.File, error) {
 	guard, err := image.reopen(true)
 	if err != nil {
@@ -148,18 +148,17 @@ func lockImage(ctx context.Context, image *located) (*os.File, error) {
 	}
 }
 
-// unlockImage gives the lock back. Closing alone would not do: a process that is being started elsewhere
-// at this moment has a copy of every descriptor until it runs its program.
+// unlockImage releases the lock. Closing the file would not be enough: a process that is being started elsewhere at
+// this moment has a copy of every descriptor until it executes its program.
 func unlockImage(guard *os.File) {
-	_ = unix.Flock(int(guard.Fd()), unix.LOCK_UN) // fails only where there is no lock
+	_ = unix.Flock(int(guard.Fd()), unix.LOCK_UN) // fails only if there is no lock
 	_ = guard.Close()                             // open for reading only
 }
 
-// unopened tells for certain that the file is the only one by which the image is open, loop devices
-// included: then there is no need to ask them all. The kernel grants a write lease only then (fcntl(2),
-// F_SETLEASE). Who opens the image in that instant waits until the lease is given back, in the next call, or,
-// should that fail, when the file is closed, which it is then, and the answer does not count: a lease that
-// stays would hold up everybody who opens the image.
+// unopened reports whether the image is certainly open through this file only, counting loop devices too. Then there is
+// no need to ask all loop devices. Only in that case does the kernel grant a write lease (fcntl(2), F_SETLEASE). An
+// open of the image in that instant waits until the next call returns the lease. If returning it fails, unopened closes
+// the file, which ends the lease, and returns no answer: a remaining lease would block everyone who opens the image.
 //
 // Kinds: Unavailable when the lease was not given back.
 func unopened(file *os.File) (bool, error) {
@@ -168,7 +167,7 @@ func unopened(file *os.File) (bool, error) {
 		return false, nil //nolint:nilerr // no lease: the image is open elsewhere, or its filesystem grants none
 	}
 	if _, err := unix.FcntlInt(fd, unix.F_SETLEASE, unix.F_UNLCK); err != nil {
-		_ = file.Close() // the lease goes with it
+		_ = file.Close() // which ends the lease
 		return false, backends.Errorf(backends.Unavailable, "giving back the lease on image %q: %w", file.Name(), err)
 	}
 	return true, nil

@@ -14,12 +14,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// judge decides whether what a loop device holds is what is looked for. It gets the open node: for as long as that is
-// open the kernel does not free the device, and so gives it no other file. Before that a number, or a name in sysfs,
-// proves nothing, for whoever opened the device for an instant may free it with his close, and then it is anybody's.
+// judge decides whether a loop device holds the file in question. It gets the open node: while that is open, the kernel
+// does not free the device, and so does not give it another file. Without an open node a number, or a name in sysfs,
+// proves nothing: any process that had the device open for an instant may free it by its close, and then it may be
+// reused.
 type judge func(node *os.File, status *unix.LoopInfo64) (bool, error)
 
-// openIf opens the device if it holds what is looked for; a nil file otherwise.
+// openIf opens the device if mine accepts what it holds; a nil file otherwise.
 func (l loopDevice) openIf(mine judge) (*os.File, *unix.LoopInfo64, error) {
 	node, status, err := l.open(true)
 	if err != nil || node == nil {
@@ -27,19 +28,19 @@ func (l loopDevice) openIf(mine judge) (*os.File, *unix.LoopInfo64, error) {
 	}
 	ok, err := mine(node, status)
 	if err != nil || !ok {
-		_ = node.Close() // only looked at
+		_ = node.Close() // only inspected
 		return nil, nil, err
 	}
 	return node, status, nil
 }
 
-// subject is an image whose loop devices are looked for.
+// subject is an image whose loop devices are searched for.
 type subject struct {
 	path  string
-	image *located // held open, so that its inode becomes no other file's; nil when there is no file of the name
+	image *located // held open, so that its inode is not reused; nil if no file has the name
 }
 
-// subjectOf finds an image, which need not be there any more. Kinds: as locateImage, without NotFound.
+// subjectOf finds an image, which may be gone. Kinds: as locateImage, without NotFound.
 func subjectOf(path string) (subject, error) {
 	image, err := locateImage(path)
 	if err != nil && !backends.Is(err, backends.NotFound) {
@@ -48,12 +49,12 @@ func subjectOf(path string) (subject, error) {
 	return subject{path, image}, nil
 }
 
-// gone is how the kernel calls a file of the image's name that was deleted.
+// gone returns the kernel's name for a deleted file of the image's name.
 func (s subject) gone() string {
 	return filepath.Join(resolved(filepath.Dir(s.path)), filepath.Base(s.path)) + loops.Deleted
 }
 
-// resolved is a directory without symlinks, as far as there is one: the last of them may have gone with the image.
+// resolved resolves the symlinks in a directory as far as it exists: the last parts may be gone with the image.
 func resolved(dir string) string {
 	if plain, err := filepath.EvalSymlinks(dir); err == nil || dir == filepath.Dir(dir) {
 		return plain
@@ -67,7 +68,7 @@ func (s subject) close() {
 	}
 }
 
-// held is the judge for the image, and for one that was deleted under its name.
+// held is the judge for the image, and for a deleted image of its name.
 func (s subject) held(node *os.File, status *unix.LoopInfo64) (bool, error) {
 	if s.image != nil && s.image.holds(status) {
 		return true, nil
@@ -76,7 +77,7 @@ func (s subject) held(node *os.File, status *unix.LoopInfo64) (bool, error) {
 	return name == s.gone(), err
 }
 
-// sameSequence is the judge for what a loop device has held since it had the sequence number; 0 is nobody's.
+// sameSequence is the judge for what a loop device has held since it got the sequence number; 0 matches nothing.
 func sameSequence(sequence uint64) judge {
 	return func(node *os.File, _ *unix.LoopInfo64) (bool, error) {
 		if sequence == 0 {
@@ -87,7 +88,7 @@ func sameSequence(sequence uint64) judge {
 	}
 }
 
-// either is the judge for what one of two is for.
+// either is the judge that accepts what one of two judges accepts.
 func either(one, other judge) judge {
 	return func(node *os.File, status *unix.LoopInfo64) (bool, error) {
 		if ok, err := one(node, status); ok || err != nil {
@@ -97,13 +98,13 @@ func either(one, other judge) judge {
 	}
 }
 
-// holdsDeleted is the judge for any file that was deleted.
+// holdsDeleted is the judge for any deleted file.
 func holdsDeleted(node *os.File, _ *unix.LoopInfo64) (bool, error) {
 	name, err := backingFile(node)
 	return strings.HasSuffix(name, loops.Deleted), err
 }
 
-// backingFile is the kernel's name for the file that an open loop device holds.
+// backingFile returns the kernel's name for the file that an open loop device holds.
 func backingFile(node *os.File) (string, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(node.Fd()), &stat); err != nil {

@@ -14,18 +14,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// sysfsDir is where the kernel describes the block device of a number (sysfs(5)).
+// sysfsDir returns the directory in which the kernel describes the block device of a number (sysfs(5)).
 func sysfsDir(major, minor uint32) string { return fmt.Sprintf("/sys/dev/block/%d:%d", major, minor) }
 
-// Gone tells for certain that there is no block device of that number any more.
+// Gone reports whether the block device of that number certainly does not exist any more.
 func Gone(major, minor uint32) bool {
 	_, err := os.Stat(sysfsDir(major, minor))
 	_, shown := os.Stat(filepath.Dir(sysfsDir(major, minor)))
 	return errors.Is(err, fs.ErrNotExist) && shown == nil
 }
 
-// nodePath returns the node of the device, by the kernel's name for it, having checked that the node
-// has its number. Kinds: Unavailable when it is not (yet) there.
+// nodePath returns the node of the device, by the kernel's name for it, after checking that the node has its number.
+// Kinds: Unavailable when it is not (yet) there.
 func nodePath(major, minor uint32) (string, error) {
 	uevent, err := rawfile.Read(filepath.Join(sysfsDir(major, minor), "uevent"))
 	if err != nil {
@@ -49,7 +49,7 @@ func nodePath(major, minor uint32) (string, error) {
 	return path, nil
 }
 
-// attribute reads one sysfs attribute of a device; ok is false when the device has none of that name.
+// attribute reads one sysfs attribute of a device; ok is false if the device has no such attribute.
 func attribute(dir, name string) (value []byte, ok bool, err error) {
 	value, err = rawfile.Read(filepath.Join(dir, name))
 	switch {

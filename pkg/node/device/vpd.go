@@ -5,8 +5,8 @@ import (
 	"encoding/hex"
 )
 
-// vitalProductData reads the identifiers in a SCSI device's VPD pages as sysfs shows them (SPC-5,
-// sections 7.7.9 "Device Identification" and 7.7.19 "Unit Serial Number").
+// vitalProductData reads the identifiers in the VPD pages of a SCSI device, as shown by sysfs (SPC-5, sections 7.7.9
+// "Device Identification" and 7.7.19 "Unit Serial Number").
 func vitalProductData(dir string) ([]identifier, error) {
 	var all []identifier
 	serial, ok, err := attribute(dir, "device/vpd_pg80")
@@ -28,8 +28,8 @@ func vitalProductData(dir string) ([]identifier, error) {
 	return all, nil
 }
 
-// pageBody returns what a VPD page holds after its header of four bytes, the last two of which say
-// how much; nothing for a page that is cut short.
+// pageBody returns the contents of a VPD page after its header of four bytes, whose last two bytes are the length of
+// the contents; nil for a truncated page.
 func pageBody(page []byte) []byte {
 	const header = 4
 	if len(page) < header {
@@ -49,8 +49,8 @@ const (
 	designatorHeaderLen = 4
 )
 
-// designators returns the names of the logical unit itself among a Device Identification page's
-// descriptors: text as it is, binary ones in lower-case hexadecimal digits.
+// designators returns the names of the logical unit itself among the descriptors of a Device Identification page: text
+// as it is, binary names in lower-case hexadecimal digits.
 func designators(body []byte) []identifier {
 	var all []identifier
 	for len(body) >= designatorHeaderLen {
