@@ -2,10 +2,10 @@ package samples
 
 import "slices"
 
-// All returns a sample of each kind of thing that a device can hold.
+// All returns a sample of each kind of contents that a device can have.
 func All() []Sample { return slices.Concat(filesystems(), members(), others()) }
 
-// filesystems are those in use, and swap.
+// filesystems returns samples of common filesystems, and of swap.
 func filesystems() []Sample {
 	return []Sample{
 		{Name: "ext2", Want: "ext2", tool: []string{"mkfs.ext2", "-q", "IMAGE"}},
@@ -35,7 +35,7 @@ func filesystems() []Sample {
 	}
 }
 
-// members are what devices are put together by, and cut up by.
+// members returns samples of the devices that RAIDs, volume managers and encryption use, and of partition tables.
 func members() []Sample {
 	return []Sample{
 		{Name: "lvm2 pv", Want: "LVM2_member", write: Bytes(512, "LABELONE", 536, "LVM2 001")},
@@ -82,7 +82,7 @@ func members() []Sample {
 	}
 }
 
-// others are filesystems that are rare, and what nobody knows.
+// others returns samples of rare filesystems, and of unknown data.
 func others() []Sample {
 	return []Sample{
 		{Name: "iso9660", Want: "iso9660", write: Bytes(32769, "CD001")},

@@ -1,3 +1,3 @@
-// Package samples makes devices that hold something, one of each kind that a driver may meet and must never
-// format. It is for the tests of the packages around it; what it knows of the formats it does not have from them.
+// Package samples creates devices with contents, one of each kind that a driver may meet and must never format. It is
+// for the tests of the packages around it. Its knowledge of the formats is independent of them.
 package samples

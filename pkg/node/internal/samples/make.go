@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sample is something that a device can hold.
+// Sample is one kind of contents of a device.
 type Sample struct {
 	Name string
-	Want string // what a probe must call it
+	Want string // its name in a probe's result
 	size int64  // 0 for 16 MiB
-	// tool makes it, IMAGE standing for the file. Where the tool is missing, write makes what counts.
+	// tool creates it; IMAGE stands for the file. If the tool is missing, write writes the relevant bytes.
 	tool  []string
 	write Writer
-	over  Writer // writes over what the tool made
+	over  Writer // overwrites what the tool made
 }
 
-// Writer writes something into a file of a size.
+// Writer writes something into a file of the given size.
 type Writer func(t *testing.T, f *os.File, size int64)
 
-// Unknown is what a probe must call what nobody knows.
+// Unknown is a probe's name for unknown contents.
 const Unknown = "unknown data"
 
 const (
@@ -35,7 +35,7 @@ const (
 	tailArea = 1 << 20
 )
 
-// Bytes writes fixed bytes at fixed places, given in turns; places below zero count from the end.
+// Bytes writes fixed bytes at fixed places, given as alternating arguments. Negative places count from the end.
 func Bytes(pairs ...any) Writer {
 	return func(t *testing.T, f *os.File, size int64) {
 		t.Helper()
@@ -54,7 +54,7 @@ func Bytes(pairs ...any) Writer {
 	}
 }
 
-// RAID writes a superblock of Linux software RAID, whose format has the major version.
+// RAID writes a superblock of Linux software RAID with the major version of the format.
 func RAID(version uint32, place func(size int64) int64) Writer {
 	return func(t *testing.T, f *os.File, size int64) {
 		t.Helper()
@@ -66,7 +66,7 @@ func RAID(version uint32, place func(size int64) int64) Writer {
 	}
 }
 
-// summedRAID writes a superblock with the sum that the kernel asks for before it takes the device (md.c, calc_sb_csum
+// summedRAID writes a superblock with the checksum that the kernel requires to accept the device (md.c, calc_sb_csum
 // and calc_sb_1_csum).
 func summedRAID(version uint32, place func(size int64) int64) Writer {
 	return func(t *testing.T, f *os.File, size int64) {
@@ -89,7 +89,7 @@ func summedRAID(version uint32, place func(size int64) int64) Writer {
 	}
 }
 
-// Where md(4) has its superblocks of version 1.0 and 0.90.
+// md(4) has its superblocks of version 1.0 and 0.90 at these places.
 func raid10Place(size int64) int64 { return (size/512 - 16) &^ 7 * 512 }
 func raid09Place(size int64) int64 { return size&^(64<<10-1) - 64<<10 }
 
@@ -115,7 +115,7 @@ func put(t *testing.T, f *os.File, offset int64, text string) {
 	}
 }
 
-// Size is how large the device is, in bytes.
+// Size returns the size of the device in bytes.
 func (s Sample) Size() int64 {
 	if s.size == 0 {
 		return 16 * mib
@@ -123,7 +123,7 @@ func (s Sample) Size() int64 {
 	return s.size
 }
 
-// Make puts the sample into a file of its own: with the tool where it is installed, by hand elsewhere.
+// Make writes the sample into a file: with the tool if it is installed, by hand otherwise.
 func (s Sample) Make(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_RDWR, 0o600)
@@ -133,10 +133,10 @@ func (s Sample) Make(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }() // it was written without a failure
+	defer func() { _ = f.Close() }() // it was written successfully
 	if s.tool != nil {
 		s.run(t, path)
-		if err := os.Truncate(path, s.Size()); err != nil { // some tools make the file as small as they can
+		if err := os.Truncate(path, s.Size()); err != nil { // some tools make the file as small as possible
 			t.Fatal(err)
 		}
 		if _, err := f.Seek(0, unix.SEEK_DATA); err == nil {

@@ -7,8 +7,8 @@ import (
 
 const gib = 1 << 30
 
-// Remnants returns devices that lost their beginning: what tells what they hold is gone, and the data is there still.
-// All of them are Unknown.
+// Remnants returns devices that lost their beginning: the signatures are gone, and the data is still there. All of them
+// are Unknown.
 func Remnants() []Sample {
 	return []Sample{
 		remnant("ext4, the first MiB zeroed", gib, "mkfs.ext4 -q IMAGE", zeroed("1M")),
@@ -31,13 +31,13 @@ func Remnants() []Sample {
 	}
 }
 
-// remnant is made by the shell commands, one after the other.
+// remnant returns a sample that the shell commands create in order.
 func remnant(name string, size int64, commands ...string) Sample {
 	return Sample{Name: name, Want: Unknown, size: size, tool: script(commands...)}
 }
 
-// partition is what a GPT leaves that was wiped together with the beginning of its one partition, which starts at so
-// many MiB.
+// partition returns a device with a wiped GPT, whose only partition lost its beginning. The partition starts at the
+// given MiB.
 func partition(fsType string, start int, mkfs string) Sample {
 	return remnant(fmt.Sprintf("a wiped GPT with an %s at %d MiB", fsType, start), gib,
 		fmt.Sprintf("printf 'label: gpt\nstart=%dM\n' | sfdisk -q IMAGE", start),
@@ -47,13 +47,12 @@ func partition(fsType string, start int, mkfs string) Sample {
 		fmt.Sprintf("fallocate --punch-hole --offset %d --length 1M IMAGE", gib-mib), zeroed("5M"))
 }
 
-// zeroed frees the beginning of the image.
+// zeroed returns the command that zeroes the beginning of the image.
 func zeroed(length string) string { return "fallocate --punch-hole --length " + length + " IMAGE" }
 
-// Owned returns devices on which there is a superblock of a filesystem and, beside it, the mark of somebody else who
-// uses the device.
+// Owned returns devices with a superblock of a filesystem and, beside it, the signature of another user of the device.
 func Owned() []Sample {
-	// sgdisk waits for a second each time, and is used only for what sfdisk cannot make.
+	// sgdisk waits for a second each time, and is used only for tables that sfdisk cannot create.
 	table := func(label string) string {
 		return "printf 'label: " + label + "\nstart=8M, size=64M\n' | sfdisk -q -f --wipe never IMAGE"
 	}
@@ -122,7 +121,7 @@ func Owned() []Sample {
 	return list
 }
 
-// script runs commands in a shell, which stops at the first that fails.
+// script runs commands in a shell, which stops at the first failure.
 func script(commands ...string) []string {
 	return []string{"sh", "-ec", strings.Join(commands, "\n")}
 }
