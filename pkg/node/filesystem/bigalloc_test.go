@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// An ext4 with clusters fills its device when it is made, and after it was grown, whatever the sizes: else each stage
-// would check and grow it in vain.
+// An ext4 with clusters fills its device when it is created and after it was grown, whatever the sizes. Otherwise each
+// stage would check and grow it in vain.
 func TestClustersNeedNoGrow(t *testing.T) {
 	needTools(t, "ext4")
 	for name, g := range map[string]classes.Geometry{
@@ -39,14 +39,14 @@ func TestClustersNeedNoGrow(t *testing.T) {
 	}
 }
 
-// wantGrown grows a filesystem that is to grow, and checks that it need not then.
+// wantGrown grows a filesystem that needs to grow, and checks that it then no longer needs to.
 func wantGrown(t *testing.T, d *device.Device, size int64) {
 	t.Helper()
 	before := probe(t, d.File)
 	if !NeedsGrow(before, size) {
 		return
 	}
-	// GrowOffline does not: resize2fs asks to be forced.
+	// GrowOffline does not do this: resize2fs asks to be forced.
 	tool(t, "sh", "-ec", "e2fsck -f -p $0 || test $? = 1; resize2fs -f $0", d.Path)
 	after := probe(t, d.File)
 	if NeedsGrow(after, size) {

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// quickWhole is the size in bytes of the largest disk that each proof reads in full, and the most that Probe reads of
-	// what an image holds. An ext4 that is larger, of blocks of 4 KiB as most are, has a second superblock.
+	// quickWhole is the size in bytes of the largest disk that each proof reads in full. It is also the most that Probe
+	// reads of an image's contents. A larger ext4 with the common block size of 4 KiB has a second superblock.
 	quickWhole = 128 << 20
-	// WholeLimit is the size in bytes of the largest disk that is to be read in full before it is formatted, should
-	// samples not do. For an image there is no limit.
+	// WholeLimit is the size in bytes of the largest disk that is read in full before it is formatted if samples are not
+	// sufficient. For an image there is no limit.
 	WholeLimit = 1 << 30
-	// samplesTime is for how long samples are read. Known places are read however long that takes.
+	// samplesTime bounds the time for reading samples. Known places are read however long that takes.
 	samplesTime = 2 * time.Second
 )
 
-// blank looks for a byte that is not zero and says in w.seen what it found and where. In the end sampled reports
-// whether there are bytes that it did not read. It reads the signature areas, and besides
-//   - of an image all that its file holds;
-//   - of a small disk all;
-//   - of anything else the places where filesystems keep copies of what they begin with, and samples of the rest.
+// blank looks for a byte that is not zero and records in w.seen what it found and where. If it finds none, sampled
+// reports whether some bytes were not read. blank reads the signature areas, and in addition
+//   - of an image, everything that its file holds;
+//   - of a small disk, everything;
+//   - of anything else, the places where filesystems keep copies of their beginning, and samples of the rest.
 func (w *window) blank(ctx context.Context) (blank, sampled bool) {
 	if w.size <= headArea+tailArea {
 		return w.zero(ctx, 0, w.size), false

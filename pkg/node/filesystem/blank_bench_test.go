@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// What it takes to prove that a sparse image, and a disk, of 1 TiB are blank, with nothing of them in memory.
+// The time to prove that a sparse image, and a disk, of 1 TiB are blank, with none of it in memory.
 func BenchmarkBlankTebibyte(b *testing.B) {
 	for _, form := range []string{"image", "disk"} {
 		b.Run(form, func(b *testing.B) {
@@ -28,7 +28,7 @@ func BenchmarkBlankTebibyte(b *testing.B) {
 			}
 			defer func() { _ = d.Close() }() // the device frees itself
 			if form == "disk" {
-				if err := os.Remove(path); err != nil { // nobody can ask the file any more
+				if err := os.Remove(path); err != nil { // so that the file cannot be asked
 					b.Fatal(err)
 				}
 			}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched is a blank device that notes what is read, takes its time, and fails at one place.
+// watched is a blank device that records reads, delays them, and fails at one place.
 type watched struct {
 	faulty
 	read  map[int64]bool
@@ -32,9 +32,9 @@ func watch(size int64) *watched {
 	return &watched{faulty: faulty{size, size}, read: map[int64]bool{}}
 }
 
-// However large and slow a disk is, all known places are read, and no more than can be borne.
+// However large and slow a disk is, all known places are read, and the time for samples is bounded.
 func TestProofIsBounded(t *testing.T) {
-	synctest.Test(t, proofIsBounded) // only the disk takes its time
+	synctest.Test(t, proofIsBounded) // only the disk takes time
 }
 
 func proofIsBounded(t *testing.T) {
@@ -69,7 +69,7 @@ func proofIsBounded(t *testing.T) {
 	}
 }
 
-// unread is how many samples were not read.
+// unread returns how many samples were not read.
 func unread(w *watched, size int64) (count int) {
 	for _, p := range samplePlaces(size) {
 		if !w.read[p.page()] {
@@ -79,7 +79,7 @@ func unread(w *watched, size int64) (count int) {
 	return count
 }
 
-// A place that cannot be read is no proof.
+// An unreadable place is no proof.
 func TestUnreadablePlaceIsNeverBlank(t *testing.T) {
 	const size = 1 << 40
 	for _, bad := range []int64{128 * mib, 64 * mib, size / 4, 5 * mib, 3 * size / 64} {
@@ -92,7 +92,7 @@ func TestUnreadablePlaceIsNeverBlank(t *testing.T) {
 	}
 }
 
-// One byte anywhere in a disk that is not large is seen, and where it is.
+// One byte anywhere on a disk that is not large is found, with its place.
 func TestSmallDiskIsReadInFull(t *testing.T) {
 	for size, places := range map[int64][]int64{
 		16 * mib:         {headArea, 9*mib + 77, 15*mib - 1},
@@ -109,7 +109,7 @@ func TestSmallDiskIsReadInFull(t *testing.T) {
 	}
 }
 
-// What an image does not hold is not read, be it set aside or not; what it holds is, also what is on its way there.
+// Parts of an image without data are not read, allocated or not. Its data is read, even if it is not in the file yet.
 func TestImageIsReadWhereItHoldsSomething(t *testing.T) {
 	f := image(t, 1<<30)
 	d := attach(t, f)
@@ -136,7 +136,7 @@ func TestImageIsReadWhereItHoldsSomething(t *testing.T) {
 func TestWholeDiskIsRead(t *testing.T) {
 	f := image(t, 200*mib)
 	d := attach(t, f)
-	if err := os.Remove(f.Name()); err != nil { // nobody can ask the file any more
+	if err := os.Remove(f.Name()); err != nil { // so that the file cannot be asked
 		t.Fatal(err)
 	}
 	whole := Request{Whole: true}.proof(d.SizeBytes, nil)
@@ -155,11 +155,11 @@ func TestWholeDiskIsRead(t *testing.T) {
 	}
 }
 
-// Of an image that holds more than is read, as much is read as may be, also where it holds all in one piece.
+// Of an image that holds more than is to be read, the maximum is read, even if its data is in one piece.
 func TestDenseImageIsReadUpToTheLimit(t *testing.T) {
 	f := image(t, 200*mib)
 	put(t, f, 0, string(make([]byte, 20*mib)))
-	const place = 9*mib + 7*4096 // no sample is of it
+	const place = 9*mib + 7*4096 // no sample covers it
 	put(t, f, place, "x")
 	d := attach(t, f)
 	for most, blank := range map[int64]bool{15 * mib: false, 7 * mib: true} {

@@ -16,14 +16,14 @@ const (
 	fsckCancelled   = 32
 )
 
-// Check repairs an unmounted ext filesystem as far as that loses nothing (e2fsck -p), if its superblock
-// says that errors were found or, without a journal, that it was not unmounted. A journal is not replayed
-// here: the mount does that, as it does for xfs and btrfs, and can be cut short at any point, which e2fsck
-// cannot. Should e2fsck be killed, Recover finds what it needs under intentBase.
+// Check repairs an unmounted ext filesystem as far as that loses nothing (e2fsck -p). It does so if the superblock says
+// that errors were found or, without a journal, that it was not unmounted. Check does not replay a journal: the mount
+// does that, as for xfs and btrfs, and can be interrupted at any point, which e2fsck cannot. If e2fsck is killed,
+// Recover finds what it needs under intentBase.
 //
-// Kinds: Unknown when there are errors whose repair may lose data: that is for a person to decide;
-// Busy when another tool works on the device; Unavailable when the check could not be made, or the context
-// ended: e2fsck is asked to end then.
+// Kinds: Unknown when there are errors whose repair may lose data, which is for a person to decide; Busy when another
+// tool works on the device; Unavailable when the check could not be made, or the context ended: e2fsck is asked to end
+// then.
 func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil
@@ -56,8 +56,7 @@ func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) erro
 	return r.settle(device)
 }
 
-// clean reports whether the superblock says that there is nothing to check. One that cannot be read says
-// nothing.
+// clean reports whether the superblock says that there is nothing to check. An unreadable superblock says nothing.
 func clean(device io.ReaderAt) bool {
 	w := &window{r: device, size: extOffset + extSuperblock}
 	found, ok := readExt(w, extOffset)

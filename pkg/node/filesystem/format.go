@@ -15,25 +15,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// Request says what Format is to make, and where.
+// Request says what Format creates, and where.
 type Request struct {
 	Path     string           // the device node
-	Held     *os.File         // the device itself, open for writing: the one that was proven
+	Held     *os.File         // the proven device itself, open for writing
 	FSType   string           // one of Types
-	Volume   string           // the handle of the volume that the device is
-	Geometry classes.Geometry // how it is laid out
-	// Whole wants every byte of the device read before it counts as blank. Of an image all that its file holds is read in
-	// any case.
+	Volume   string           // the handle of the device's volume
+	Geometry classes.Geometry // its layout
+	// Whole requires that every byte of the device is read before it counts as blank. Of an image everything that its file
+	// holds is read in any case.
 	Whole bool
 }
 
-// mark is what is noted on the device meanwhile.
+// mark returns the mark that is on the device during the format.
 func (r Request) mark() Mark { return Mark{r.Volume, r.FSType} }
 
-// Types are the filesystems that Format makes; the first is the default.
+// Types returns the filesystems that Format can create; the first is the default.
 func Types() []string { return mountoptions.Filesystems() }
 
-// maker is what is special about making one type.
+// maker is how to create one type of filesystem.
 type maker struct {
 	pkg   string // the Debian package of its tools
 	tools []string
@@ -41,13 +41,12 @@ type maker struct {
 	force string
 }
 
-// makerOf returns how the type is made.
+// makerOf returns the maker of the type.
 func makerOf(fsType string) (maker, bool) {
 	switch fsType {
 	case "ext4":
-		// No blocks are reserved for root: a volume's user is seldom root, and must get what was asked for.
-		// The inode tables are cleared by the kernel after the mount; the journal is cleared at once, for
-		// old blocks in it could be replayed.
+		// No blocks are reserved for root: a volume's user is seldom root, and must get the requested size. The kernel clears
+		// the inode tables after the mount. The journal is cleared at once, because old blocks in it could be replayed.
 		return maker{"e2fsprogs", []string{"mkfs.ext4", "e2fsck", "resize2fs"},
 			[]string{"-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=0,nodiscard"}, "-F"}, true
 	case "xfs":
@@ -58,7 +57,7 @@ func makerOf(fsType string) (maker, bool) {
 	return maker{}, false
 }
 
-// Missing tells which of the tools for a type are not installed. Kinds: Unsupported, naming the Debian
+// Missing returns an error if a tool for the type is not installed. Kinds: Unsupported, naming the tool and the Debian
 // package; Invalid for a type that is not one of Types, nor ext2 or ext3.
 func Missing(fsType string) error {
 	if isExt(fsType) {
@@ -78,7 +77,7 @@ func Missing(fsType string) error {
 	return nil
 }
 
-// proof says how much is read, in a turn, before the device counts as blank.
+// proof returns how much of the device is read, within a turn, before it counts as blank.
 func (r Request) proof(size int64, n *turn) reading {
 	proof := reading{quickWhole, math.MaxInt64, n.reads}
 	if r.Whole {
@@ -87,9 +86,9 @@ func (r Request) proof(size int64, n *turn) reading {
 	return proof
 }
 
-// Format makes a filesystem on a device that it first proves to be blank itself, however long it takes to read it, and
-// returns what is on the device then, also when that is why it is not formatted. Its Mark is on the device meanwhile:
-// what a call that was cut short left is formatted again.
+// Format creates a filesystem on a device. It first proves itself that the device is blank, however long reading it
+// takes. It returns what is on the device afterwards, also if that is the reason for not formatting it. The Mark is on
+// the device meanwhile: what an interrupted call left is formatted again.
 //
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types or
 // a Geometry that it cannot have; OutOfRange for a device that is too small; Unsupported when mkfs is not
@@ -163,8 +162,8 @@ func (r Request) size(node *lockedDevice) (int64, error) {
 	return device.SizeOf(r.Held)
 }
 
-// mayFormat decides whether mkfs may run over what was found, and whether it must be forced. What looks finished and
-// was never mounted is made again: mkfs.xfs ends in that way also when a write failed on the way.
+// mayFormat decides whether mkfs may overwrite what was found, and whether it must be forced. A filesystem that looks
+// finished and was never mounted is created again: mkfs.xfs also leaves one if one of its writes failed.
 func (r Request) mayFormat(found Found) (force bool, err error) {
 	if found.Blank() {
 		return false, nil
@@ -177,7 +176,7 @@ func (r Request) mayFormat(found Found) (force bool, err error) {
 		"%s holds %s: it is not formatted as %s, which is done to a blank device only", r.Path, found, r.FSType)
 }
 
-// mkfs notes on the device what it does, runs the tool and looks at what it made.
+// mkfs puts the mark on the device, runs the tool and probes the result.
 func (r Request) mkfs(ctx context.Context, c command, size int64) (Found, error) {
 	if err := r.mark().write(ctx, r.Held, size); err != nil {
 		return Found{}, err

@@ -33,7 +33,7 @@ func laidOut(d *device.Device, fsType string, g classes.Geometry) Request {
 	return Request{Path: d.Path, Held: d.File, FSType: fsType, Volume: "v", Geometry: g}
 }
 
-// on notes on a device that it is being formatted.
+// on marks a device as being formatted.
 func (m Mark) on(t *testing.T, d *device.Device) {
 	t.Helper()
 	if err := m.write(t.Context(), d.File, d.SizeBytes); err != nil {
@@ -59,7 +59,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// What mkfs makes fills its device, whatever the size: otherwise each stage would grow it in vain.
+// A new filesystem fills its device, whatever the size: otherwise each stage would grow it in vain.
 func TestNewFilesystemNeedsNoGrow(t *testing.T) {
 	for fsType, sizes := range map[string][]int64{
 		"ext4": {2 * mib, 8*mib + 512, 16 * mib, 17*mib + 3072, 128 * mib, 129 * mib, 130 * mib, 137 * mib, 513 * mib,
@@ -141,11 +141,11 @@ func mounted(t *testing.T, d *device.Device, fsType string) string {
 	if err := unix.Mount(d.Path, dir, fsType, 0, ""); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = unix.Unmount(dir, 0) }) // some tests have unmounted it by then
+	t.Cleanup(func() { _ = unix.Unmount(dir, 0) }) // some tests have unmounted it already
 	return dir
 }
 
-// pipe makes a FIFO, by which a tool that is a shell script says something or waits.
+// pipe creates a FIFO, by which a shell script that stands for a tool reports or waits.
 func pipe(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
@@ -155,7 +155,7 @@ func pipe(t *testing.T) string {
 	return path
 }
 
-// heard waits until a script says something.
+// heard waits until a script reports.
 func heard(t *testing.T, pipe string) {
 	t.Helper()
 	if _, err := os.ReadFile(pipe); err != nil {
@@ -163,7 +163,7 @@ func heard(t *testing.T, pipe string) {
 	}
 }
 
-// A tool that is told to stop does, and the device is free afterwards.
+// A tool that is told to stop does so, and the device is free afterwards.
 func TestToolIsKilledAtDeadline(t *testing.T) {
 	d := attach(t, image(t, mib))
 	locked, err := lockDevice(t.Context(), d.Path)
@@ -188,7 +188,7 @@ func TestToolIsKilledAtDeadline(t *testing.T) {
 	again.unlock()
 }
 
-// A tool that must not be stopped goes on when it is told to end, and keeps the device's lock meanwhile.
+// A tool that must not be stopped continues when it is told to end, and keeps the device's lock meanwhile.
 func TestToolKeepsLock(t *testing.T) {
 	d := attach(t, image(t, mib))
 	locked, err := lockDevice(t.Context(), d.Path)
@@ -223,7 +223,7 @@ func TestToolKeepsLock(t *testing.T) {
 	again.unlock()
 }
 
-// With a tool that is told to end, what it started ends too: nothing writes to the device any more.
+// A tool that is told to end takes its children with it: nothing writes to the device any more.
 func TestToolIsKilledWithItsChildren(t *testing.T) {
 	d := attach(t, image(t, mib))
 	locked, err := lockDevice(t.Context(), d.Path)
@@ -251,7 +251,7 @@ func TestToolIsKilledWithItsChildren(t *testing.T) {
 	wantKind(t, <-ended, backends.Unavailable)
 	for deadline := time.Now().Add(enough); unix.Kill(pid, 0) == nil; <-time.After(time.Millisecond) {
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && strings.Contains(string(stat), ") Z ") {
-			break // dead, and nobody asks
+			break // dead, and not reaped
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("process %d, which the tool started, still runs", pid)

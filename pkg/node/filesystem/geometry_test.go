@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/classes"
 )
 
-// superblock reads numbers of so many bytes from a filesystem's first superblock.
+// number is a number of so many bytes in a filesystem's first superblock.
 type number struct {
 	at, bytes int64
 	order     binary.ByteOrder

@@ -6,18 +6,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// grid is how a filesystem divides its device: it grows by whole blocks, and by a whole group that
-// must not be too small. Zero stands for what does not matter.
+// grid is how a filesystem divides its device. It grows by whole blocks, and by a whole group, which must not be too
+// small. Zero stands for a value that does not matter.
 type grid struct {
 	block  int64 // bytes
 	group  int64 // blocks in a group
 	first  int64 // the first block that belongs to a group
-	least  int64 // a last group with fewer blocks is not made
-	step   int64 // bytes: it grows by multiples of so many; 0 for a block
+	least  int64 // a last group with fewer blocks is not created
+	step   int64 // bytes: it grows by multiples of this; 0 for a block
 	device int64 // bytes: it does not grow to a smaller device
 }
 
-// within returns how large, in bytes, the filesystem can be on a device of so many bytes.
+// within returns the maximum size in bytes of the filesystem on a device of this size.
 func (g grid) within(device int64) int64 {
 	if g.block <= 0 {
 		return device
@@ -32,11 +32,11 @@ func (g grid) within(device int64) int64 {
 	return blocks * g.block
 }
 
-// stride is by how many bytes the filesystem grows at least.
+// stride returns the minimum number of bytes by which the filesystem grows.
 func (g grid) stride() int64 { return max(g.step, g.block, 1) }
 
-// NeedsGrow reports whether a filesystem could be larger on a device of so many bytes. Sizes that the
-// filesystem cannot use, because they make up no whole block or too small a group, do not count.
+// NeedsGrow reports whether a filesystem could be larger on a device of this size. A size that the filesystem cannot
+// use, because the rest is less than a block or too small a group, does not count.
 func NeedsGrow(found Found, deviceSize int64) bool {
 	if found.SizeBytes <= 0 || deviceSize <= found.SizeBytes || deviceSize < found.grid.device || !makes(found.Type) {
 		return false
@@ -47,7 +47,7 @@ func NeedsGrow(found Found, deviceSize int64) bool {
 	return found.grid.within(deviceSize) > found.SizeBytes
 }
 
-// sameGroup reports whether both sizes end in the same group: then growing makes no new one.
+// sameGroup reports whether both sizes end in the same group: then growing adds no group.
 func (g grid) sameGroup(a, b int64) bool {
 	if g.block <= 0 || g.group <= 0 {
 		return false
@@ -56,7 +56,7 @@ func (g grid) sameGroup(a, b int64) bool {
 	return last(a) == last(b)
 }
 
-// makes reports whether the type is one that this driver makes, or an older ext, which grows as ext4 does.
+// makes reports whether this driver creates the type, or it is an older ext, which grows as ext4 does.
 func makes(fsType string) bool {
 	switch fsType {
 	case "ext2", "ext3", "ext4", "xfs", "btrfs":
@@ -65,15 +65,14 @@ func makes(fsType string) bool {
 	return false
 }
 
-// isExt reports whether e2fsprogs is responsible.
+// isExt reports whether e2fsprogs handles the type.
 func isExt(fsType string) bool { return fsType == "ext2" || fsType == "ext3" || fsType == "ext4" }
 
-// GrowOffline makes an unmounted filesystem fill its device. Only ext filesystems grow without being
-// mounted; for the others it does nothing, and GrowMounted does it after the mount.
+// GrowOffline grows an unmounted filesystem to fill its device. Only ext filesystems grow unmounted. For the others it
+// does nothing, and GrowMounted grows them after the mount.
 //
-// The end of the context ends the check before the resize, but not the resize, which comes to its own end.
-// Should it be killed all the same, Recover repairs what it left; the intent to grow is a file whose path begins
-// with intentBase.
+// The end of the context stops the check before the resize, but not the resize, which runs to its end. If it is killed
+// nevertheless, Recover repairs what it left. The intent to grow is a file whose path begins with intentBase.
 //
 // Kinds: as Check; Unknown with resize2fs's words when it fails.
 func (t *Tools) GrowOffline(ctx context.Context, path, fsType, intentBase string) error {

@@ -23,14 +23,14 @@ const (
 	xfsGrowData   = 0x4010586e // _IOW('X', 110, struct xfs_growfs_data)
 )
 
-// GrowMounted makes a mounted filesystem fill its device, by the ioctl that the filesystem offers. One that fills it
-// already is left as it is. The kernel works on it to the end also when the context ends first; until then no other
-// call for the device is begun.
+// GrowMounted grows a mounted filesystem to fill its device, by the ioctl of the filesystem. A filesystem that fills it
+// already is left unchanged. The kernel completes the work even if the context ends first; until then no other call for
+// the device begins.
 //
 // Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem; OutOfRange
 // for a btrfs that would remain too small to be resized; Invalid when the type does not grow; NotFound; Unavailable
 // when the mount is not of the device (any more), and when the context ended; Busy when the kernel is growing it for
-// somebody else; Unknown when it refuses.
+// another process; Unknown when it refuses.
 func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
 	if !makes(fsType) {
 		return backends.Errorf(backends.Invalid, "filesystem type %q does not grow", fsType)
@@ -40,13 +40,13 @@ func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) err
 	})
 }
 
-// Grown returns once no GrowMounted of the filesystem on a device is under way: it has the mount open. Kinds:
-// Unavailable when one was given up that has not ended, as on a frozen filesystem, or the context ends first.
+// Grown returns once no GrowMounted of the filesystem on a device is under way: a GrowMounted keeps the mount open.
+// Kinds: Unavailable when one that was given up has not ended, as on a frozen filesystem, or the context ends first.
 func Grown(ctx context.Context, mountpoint, devicePath string) error {
 	return deadline.Run(ctx, growth(mountpoint, devicePath), func(context.Context) error { return nil })
 }
 
-// growth is the call that grows the filesystem on a device.
+// growth returns the call that grows the filesystem on a device.
 func growth(mountpoint, devicePath string) deadline.Call {
 	return deadline.Call{Name: fmt.Sprintf("growing the filesystem at %q", mountpoint), On: "filesystem on " + devicePath}
 }
@@ -103,7 +103,7 @@ func sameDevice(root, node *os.File) error {
 	return nil
 }
 
-// btrfsFirst is the ID of the only device of a filesystem that Format made.
+// btrfsFirst is the ID of the only device of a filesystem that Format created.
 const btrfsFirst = 1
 
 // growBtrfs grows the part on the first device.
@@ -134,8 +134,8 @@ func growBtrfs(root *os.File, size int64) error {
 	return growFailure(root, ioctl(root, btrfsResize, unsafe.Pointer(&args)))
 }
 
-// growExt grows ext2, ext3 and ext4; the kernel leaves out a last group that would be too small. It wants a capability
-// also where there is nothing to grow, as after a stage that grew the filesystem.
+// growExt grows ext2, ext3 and ext4; the kernel omits a last group that would be too small. The ioctl needs a
+// capability even if there is nothing to grow, as after a stage that grew the filesystem.
 func growExt(ctx context.Context, root, node *os.File, size int64) error {
 	if found, err := Probe(ctx, node, size); err != nil || isExt(found.Type) && !NeedsGrow(found, size) {
 		return err
@@ -164,7 +164,7 @@ type xfsGeometry struct {
 	Flags, LogSectSize, RTSectSize, DirBlockSize                                     uint32
 }
 
-// growXFS grows the data section. The kernel leaves out a last allocation group that would be too small.
+// growXFS grows the data section. The kernel omits a last allocation group that would be too small.
 func growXFS(root *os.File, size int64) error {
 	var geometry xfsGeometry
 	if err := ioctl(root, xfsGeometryV1, unsafe.Pointer(&geometry)); err != nil || geometry.BlockSize == 0 {

@@ -50,7 +50,7 @@ func TestGrowOffline(t *testing.T) {
 	}
 }
 
-// Sizes that leave no room for a last group, one after the other: growing always comes to an end.
+// Growing comes to an end for each of these sizes, which leave no room for a last group.
 func TestGrowOfflineOddSizes(t *testing.T) {
 	f := image(t, 100*mib)
 	d := attach(t, f)
@@ -97,7 +97,7 @@ func TestGrowMounted(t *testing.T) {
 	}
 }
 
-// Growing a mounted ext4 needs a capability that not every machine gives: then the error names it.
+// Growing a mounted ext4 needs a capability that not every machine gives. Without it the error names it.
 func TestGrowMountedExt4(t *testing.T) {
 	f := image(t, 16*mib)
 	d := attach(t, f)
@@ -121,7 +121,7 @@ func TestGrowMountedExt4(t *testing.T) {
 	}
 }
 
-// A mounted ext4 that was grown before it was mounted needs no capability: Kubernetes asks to grow it once more.
+// A mounted ext4 that was grown before the mount needs no capability: Kubernetes asks to grow it once more.
 func TestGrowMountedExt4Done(t *testing.T) {
 	f := image(t, 16*mib)
 	d := attach(t, f)
@@ -136,7 +136,7 @@ func TestGrowMountedExt4Done(t *testing.T) {
 	}
 }
 
-// The kernel resizes no btrfs below 256 MiB: neither is it tried on each stage, nor passed over in silence.
+// The kernel resizes no btrfs below 256 MiB. This is not tried on each stage, and a request to grow reports it.
 func TestGrowSmallBtrfs(t *testing.T) {
 	f := image(t, classes.Least("btrfs"))
 	d := attach(t, f)

@@ -12,9 +12,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// zeroHeld reads, of a loop device, all that its file holds (SEEK_DATA, lseek(2)): what is a hole reads as zeros. whole
-// is false when that is no proof: of another device, where the file cannot be asked, and when it holds more than is to
-// be read (dense).
+// zeroHeld reads everything that the file of a loop device holds (SEEK_DATA, lseek(2)): a hole reads as zeros. whole is
+// false if that proves nothing: for another device, for a file that cannot be asked, and for a file that holds more
+// than is to be read (dense).
 func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 	dev, ok := w.r.(*os.File)
 	if !ok {
@@ -24,7 +24,7 @@ func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 	if !ok {
 		return w.err == nil, false
 	}
-	defer func() { _ = file.Close() }() // only looked at
+	defer func() { _ = file.Close() }() // only inspected
 	left := w.most
 	for offset := int64(0); offset < w.size; {
 		held, err := nextHeld(file, offset)
@@ -51,7 +51,7 @@ func (w *window) zeroHeld(ctx context.Context) (zero, whole bool) {
 	return true, true
 }
 
-// nextHeld is the first extent from an offset on in which a file holds something.
+// nextHeld returns the first extent at or after an offset in which a file holds data.
 func nextHeld(file *os.File, offset int64) (extent, error) {
 	start, err := unix.Seek(int(file.Fd()), offset, unix.SEEK_DATA)
 	if err != nil {
@@ -61,8 +61,8 @@ func nextHeld(file *os.File, offset int64) (extent, error) {
 	return extent{start, end - start}, err
 }
 
-// openHeld opens the file that a loop device shows all of, if it is there under the name that the kernel has for it.
-// Nothing is left then that was written to the device and is not in the file.
+// openHeld opens the file of a loop device that shows the whole file, if it has the name that the kernel knows.
+// Afterwards everything that was written to the device is in the file.
 func (w *window) openHeld(dev *os.File) (*os.File, bool) {
 	const loopMajor = 7
 	var stat unix.Stat_t
@@ -91,7 +91,7 @@ func (w *window) openHeld(dev *os.File) (*os.File, bool) {
 	}
 	const all = unix.SYNC_FILE_RANGE_WAIT_BEFORE | unix.SYNC_FILE_RANGE_WRITE | unix.SYNC_FILE_RANGE_WAIT_AFTER
 	if w.err = unix.SyncFileRange(int(dev.Fd()), 0, 0, all); w.err != nil {
-		_ = file.Close() // only looked at
+		_ = file.Close() // only inspected
 		return nil, false
 	}
 	return file, true

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/classes"
 )
 
-// optionsOf are mkfs's (mke2fs(8), mkfs.xfs(8)).
+// optionsOf returns the options of mkfs (mke2fs(8), mkfs.xfs(8)).
 func optionsOf(g classes.Geometry, fsType string) (args []string) {
 	add := func(set bool, option, format string, value int64) {
 		if set {

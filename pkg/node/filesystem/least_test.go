@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/classes"
 )
 
-// What Least promises is what Format keeps, to the byte as far as devices go.
+// Format accepts exactly the sizes that Least promises, to the byte as far as devices go.
 func TestLeast(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {

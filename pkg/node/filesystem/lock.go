@@ -17,16 +17,16 @@ type lockedDevice struct {
 	turn *turn // nil unless turns are bounded
 }
 
-// udevPatience bounds how long a device is waited for that somebody looks at, as udev does with each new one
-// (systemd.io, "Locking Block Device Access"); lockPoll is how often the lock is tried.
+// udevPatience bounds the wait for a process that inspects a device, as udev does with each new one (systemd.io,
+// "Locking Block Device Access"). lockPoll is how often to try the lock.
 const (
 	udevPatience = 10 * time.Second
 	lockPoll     = 2 * time.Millisecond
 )
 
-// lockDevice opens and locks a block device. It waits for those who share a lock, because they only look, and not for a
-// tool that has the device for itself, because that works for as long as it takes. Kinds: Busy when somebody has the
-// lock; Unavailable when the device cannot be opened.
+// lockDevice opens and locks a block device. It waits for holders of a shared lock, which only inspect the device. It
+// does not wait for a tool with an exclusive lock, which may work for any length of time. Kinds: Busy when the lock
+// is taken; Unavailable when the device cannot be opened.
 func lockDevice(ctx context.Context, path string) (*lockedDevice, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -40,7 +40,7 @@ func lockDevice(ctx context.Context, path string) (*lockedDevice, error) {
 	return device, nil
 }
 
-// lock takes the lock once those who share it have let go.
+// lock takes the lock once all shared locks are released.
 func (d *lockedDevice) lock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, udevPatience)
 	defer cancel()
@@ -53,7 +53,7 @@ func (d *lockedDevice) lock(ctx context.Context) error {
 			return backends.Errorf(backends.Busy, "%s is locked: a tool that was started before still works on it: %w", d.Name(),
 				err)
 		}
-		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // it was a question only
+		_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // taken only to check
 		select {
 		case <-time.After(lockPoll):
 		case <-ctx.Done():
@@ -73,9 +73,9 @@ func (d *lockedDevice) tryLock(how int) error {
 	return backends.Errorf(backends.Unavailable, "locking %s: %w", d.Name(), err)
 }
 
-// unlock gives the lock back. Closing alone would not do: a process that is being started elsewhere at this
-// moment has a copy of every descriptor until it runs its program.
+// unlock releases the lock. Closing the file would not be enough: a process that is being started elsewhere at this
+// moment has a copy of every descriptor until it executes its program.
 func (d *lockedDevice) unlock() {
-	_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // fails only where there is no lock
+	_ = unix.Flock(int(d.Fd()), unix.LOCK_UN) // fails only if there is no lock
 	_ = d.Close()                             // open for reading only
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// hold takes a lock on a device by a descriptor of its own, until it is released.
+// hold takes a lock on a device with its own descriptor, until it is released.
 func hold(t *testing.T, path string, how int) (release func()) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -30,7 +30,7 @@ func hold(t *testing.T, path string, how int) (release func()) {
 	}
 }
 
-// udev takes a shared lock on each new device for as long as it looks at it. That is waited for, again and again.
+// udev takes a shared lock on each new device while it inspects it. Format waits for that, repeatedly.
 func TestFormatWaitsForUdev(t *testing.T) {
 	d := attach(t, image(t, 16*mib))
 	for range 20 {
@@ -49,13 +49,13 @@ func TestFormatWaitsForUdev(t *testing.T) {
 	}
 }
 
-// Whoever holds a lock for longer is told apart by it: a tool that writes has it for itself alone.
+// The lock tells a tool that writes, which has it exclusively, from a process that only inspects the device.
 func TestLockTellsWhoHasIt(t *testing.T) {
 	d := attach(t, image(t, 16*mib))
 	for how, words := range map[int]string{unix.LOCK_SH: "shared lock, as udev",
 		unix.LOCK_EX: "a tool that was started before"} {
 		release := hold(t, d.Path, how)
-		synctest.Test(t, func(t *testing.T) { // time passes only while it is waited for
+		synctest.Test(t, func(t *testing.T) { // time passes only during waits
 			const limit = 100 * time.Millisecond
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()

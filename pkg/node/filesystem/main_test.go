@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
-// seedFlag names what the tests that draw numbers draw them by.
+// seedFlag is the flag for the seed of the tests that draw numbers.
 const seedFlag = "seed"
 
 func TestMain(m *testing.M) {
@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	os.Exit(mountns.IsolateInMemory(m.Run))
 }
 
-// drawing returns what a test draws its numbers from, and tells the test by which seed.
+// drawing returns the random source of a test, and logs the seed.
 func drawing(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed, _ := strconv.ParseUint(flag.Lookup(seedFlag).Value.String(), 10, 64) // what the flag itself took

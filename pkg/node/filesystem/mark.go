@@ -12,10 +12,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// Mark says on the device itself that it was proven blank and is being formatted. It is written before
-// mkfs and erased, when mkfs is done, before anybody mounts what it made. While it stands no data can be on
-// the device, so that what a mkfs that was cut short has left may be formatted again: on this node or on
-// another, after a loss of power as after a kill. A filesystem that was used bears none.
+// Mark says on the device itself that it was proven blank and is being formatted. It is written before mkfs and erased
+// after mkfs, before the result is mounted. While it is there, no data can be on the device. So the result of an
+// interrupted mkfs may be formatted again, on this node or another, after a kill or a loss of power. A filesystem that
+// was used has no mark.
 type Mark struct {
 	Volume string `json:"volume"`
 	FSType string `json:"fsType"`
@@ -26,14 +26,14 @@ const (
 	markMagic = "stowage: this device was blank and is being formatted\n"
 )
 
-// markPlaces are where a mark is written. No mkfs writes to all of them, at any size of the device: the
-// first is among what large ext filesystems keep at their start, the second among the bitmaps of small
-// ones, both are free space to xfs and btrfs. TestMarkOutlivesFormatting holds that.
+// markPlaces returns where a mark is written. No mkfs writes to all of the places, at any size of the device. The first
+// is in the metadata that large ext filesystems keep at their start, the second in the bitmaps of small ones; both are
+// free space to xfs and btrfs. TestMarkOutlivesFormatting checks that.
 func markPlaces(deviceSize int64) []int64 {
 	const (
 		first  = 4864 << 10
 		second = 50<<20 + 512<<10
-		ending = 256 << 10 // what tools wipe at the end of a device is less, where it is so small
+		ending = 256 << 10 // tools wipe less than this at the end of such a small device
 	)
 	switch {
 	case deviceSize < first+ending:
@@ -44,7 +44,7 @@ func markPlaces(deviceSize int64) []int64 {
 	return []int64{first, second}
 }
 
-// page is the mark as it stands at a place.
+// page returns the contents of the mark at a place.
 func (m Mark) page(place int64) ([]byte, error) {
 	body, err := json.Marshal(m)
 	if err != nil {
@@ -62,7 +62,7 @@ func (m Mark) page(place int64) ([]byte, error) {
 	return page, nil
 }
 
-// markSum binds a page to its place, so that a copy elsewhere is worth nothing.
+// markSum binds a page to its place, so that a copy elsewhere is invalid.
 func markSum(page []byte, place int64) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(bytes.Clone(page[:markSize-sha256.Size]), "at %d", place))
 }
@@ -82,7 +82,7 @@ func readMark(page []byte, place int64) (Mark, bool) {
 	return m, true
 }
 
-// mark returns the mark on a device; of several the first. A device without one has the zero Mark.
+// mark returns the first mark on a device; the zero Mark if there is none.
 func (w *window) mark() Mark {
 	for _, place := range markPlaces(w.size) {
 		if m, ok := readMark(w.at(place, markSize), place); ok {
@@ -92,7 +92,7 @@ func (w *window) mark() Mark {
 	return Mark{}
 }
 
-// write puts the mark on a device and returns once it would outlive a loss of power.
+// write puts the mark on a device and returns once it would survive a loss of power.
 func (m Mark) write(ctx context.Context, device *os.File, size int64) error {
 	return noting(ctx, device, func() error {
 		for _, place := range markPlaces(size) {
@@ -108,8 +108,8 @@ func (m Mark) write(ctx context.Context, device *os.File, size int64) error {
 	})
 }
 
-// eraseMark takes every mark off a device, and returns once none would come back after a loss of power. What
-// mkfs has put in its place stays, and is on the device before the mark goes.
+// eraseMark removes all marks from a device, and returns once none would reappear after a loss of power. What mkfs has
+// written in their places stays, and is on the device before the marks go.
 func eraseMark(ctx context.Context, device *os.File, size int64) error {
 	return noting(ctx, device, func() error {
 		if err := device.Sync(); err != nil {
@@ -131,7 +131,7 @@ func eraseMark(ctx context.Context, device *os.File, size int64) error {
 	})
 }
 
-// noting changes what is noted on a device, under the context's deadline.
+// noting changes the marks on a device, under the context's deadline.
 func noting(ctx context.Context, device *os.File, work func() error) error {
 	call := deadline.Call{Name: fmt.Sprintf("noting on %q whether it is being formatted", device.Name())}
 	err := deadline.Run(ctx, call, func(context.Context) error { return work() })

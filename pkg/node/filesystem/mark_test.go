@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// At least one copy of the mark is where mkfs writes nothing, whatever the size of the device: as it is
-// there at the end it was there all the time.
+// At least one copy of the mark is where mkfs writes nothing, whatever the size of the device: a copy that is there at
+// the end was there all the time.
 func TestMarkOutlivesFormatting(t *testing.T) {
 	const tib = int64(1) << 40
 	random := rand.New(rand.NewPCG(1, 2)) // sizes need not be secret
@@ -49,8 +49,7 @@ func TestMarkOutlivesFormatting(t *testing.T) {
 	}
 }
 
-// Killed at any moment, mkfs leaves something that is formatted again because of its mark, and by nothing
-// else.
+// Killed at any moment, mkfs leaves something that is formatted again because of its mark, and for no other reason.
 func TestFormatGoesOnAfterKill(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {
@@ -65,7 +64,7 @@ func TestFormatGoesOnAfterKill(t *testing.T) {
 				before := probe(t, d.File)
 				other := request(d, fsType)
 				other.Volume = "u"
-				// With nothing but the mark on it, it is anybody's.
+				// A device with only the mark on it may be used by any volume.
 				if !before.Blank() {
 					if _, err := NewTools(1).Format(t.Context(), other); !backends.Is(err, backends.InUse) {
 						t.Errorf("killed after %s: it held %s, and formatting it for another volume ended with %v", pause, before, err)
@@ -93,7 +92,7 @@ func killed(t *testing.T, fsType string, d *device.Device, pause time.Duration) 
 	return cmd.Wait() != nil
 }
 
-// wantFormatted formats a device on which a call before was cut short.
+// wantFormatted formats a device on which an earlier call was interrupted.
 func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) {
 	t.Helper()
 	found, err := NewTools(1).Format(t.Context(), request(d, fsType))
@@ -102,8 +101,8 @@ func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) 
 	}
 }
 
-// In a filesystem that was mounted, what looks like a mark is a file's contents: it is not believed, and stays as it
-// is.
+// In a filesystem that was mounted, a page that looks like a mark belongs to a file: it is not believed, and is not
+// changed.
 func TestMarkInAFileIsData(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {
@@ -135,7 +134,7 @@ func TestMarkInAFileIsData(t *testing.T) {
 	}
 }
 
-// A filesystem that was never mounted holds nothing, and its making may have failed: its mark is believed.
+// A filesystem that was never mounted holds no data, and creating it may have failed: its mark is believed.
 func TestMarkOfWhatIsUnused(t *testing.T) {
 	for _, fsType := range Types() {
 		t.Run(fsType, func(t *testing.T) {
@@ -151,7 +150,7 @@ func TestMarkOfWhatIsUnused(t *testing.T) {
 	}
 }
 
-// mkfs.xfs that fails in the middle can leave what looks finished, and is not whole.
+// mkfs.xfs that fails in the middle can leave a filesystem that looks finished but is incomplete.
 func TestMarkedXFSIsMadeAgain(t *testing.T) {
 	d := attach(t, image(t, classes.Least("xfs")))
 	format(t, d, "xfs")
@@ -171,7 +170,7 @@ func TestMarkedXFSIsMadeAgain(t *testing.T) {
 	}
 }
 
-// An xfs that was mounted counts as used from the first instant, also when it was never unmounted.
+// An xfs that was mounted counts as used from the first instant, even if it was never unmounted.
 func TestUnusedXFS(t *testing.T) {
 	f := image(t, classes.Least("xfs"))
 	d := attach(t, f)
@@ -180,7 +179,7 @@ func TestUnusedXFS(t *testing.T) {
 		t.Error("a new xfs counts as used")
 	}
 	mounted(t, d, "xfs")
-	// The image, because the kernel's own writes pass by the pages of the device that were read before.
+	// The image, because the kernel's own writes bypass the pages of the device that were read before.
 	if found := probe(t, f); found.Unused {
 		t.Error("an xfs that is mounted counts as unused")
 	}
@@ -198,7 +197,7 @@ func TestMarkOfAnotherType(t *testing.T) {
 	}
 }
 
-// A device that holds nothing but a mark is blank: it may be formatted in another way, and for another volume.
+// A device that holds only a mark is blank: it may be formatted in another way, and for another volume.
 func TestBlankButForMark(t *testing.T) {
 	needTools(t, "xfs")
 	for name, mark := range map[string]func(*testing.T, *device.Device){
@@ -227,7 +226,7 @@ func TestBlankButForMark(t *testing.T) {
 	}
 }
 
-// Only a whole mark at its own place counts; anything like it is data.
+// Only a complete mark at its own place counts; anything similar is data.
 func TestFalseMarks(t *testing.T) {
 	page := func(place int64) []byte {
 		page, err := Mark{"v", "ext4"}.page(place)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// uuidText renders the 16 bytes of a UUID in its usual form; nothing for all zero.
+// uuidText formats the 16 bytes of a UUID in its usual form; an empty string for all zeros.
 func uuidText(b []byte) string {
 	if len(b) != 16 || strings.Trim(string(b), "\x00") == "" {
 		return ""
@@ -19,12 +19,12 @@ func readLVM(w *window, offset int64) (Found, bool) {
 	return Found{Type: "LVM2_member"}, w.has(offset, "LABELONE") && w.has(offset+24, "LVM2 001")
 }
 
-// Linux software RAID (md(4)) has its superblock at the start (version 1.1), at 4096 bytes (1.2) or at one
-// of these two places near the end.
+// Linux software RAID (md(4)) has its superblock at the start (version 1.1), at 4096 bytes (1.2) or at one of these two
+// places near the end.
 func raid10Place(size int64) int64 { return (size/512 - 16) &^ 7 * 512 }
 func raid09Place(size int64) int64 { return size&^(64<<10-1) - 64<<10 }
 
-// readRAID1 recognises a superblock of version 1, which says where it must be.
+// readRAID1 recognises a superblock of version 1, which contains its own place.
 func readRAID1(w *window, offset int64) (Found, bool) {
 	b := w.at(offset, 152)
 	if b == nil || binary.LittleEndian.Uint32(b) != raidNumber || binary.LittleEndian.Uint32(b[4:]) != 1 ||
@@ -34,15 +34,15 @@ func readRAID1(w *window, offset int64) (Found, bool) {
 	return Found{Type: "linux_raid_member", UUID: uuidText(b[16:32])}, true
 }
 
-// readRAID09 recognises a superblock of version 0.90, in the byte order of the machine that made it.
+// readRAID09 recognises a superblock of version 0.90, in the byte order of the machine that created it.
 func readRAID09(w *window, offset int64) (Found, bool) {
 	b := w.at(offset, 4)
 	return Found{Type: "linux_raid_member"}, b != nil &&
 		(binary.LittleEndian.Uint32(b) == raidNumber || binary.BigEndian.Uint32(b) == raidNumber)
 }
 
-// readLUKS2 recognises the second header of LUKS2, which says where it must be: what a lost first one is restored from.
-// mkfs clears these places, and leaves others, which are looked for late.
+// readLUKS2 recognises the second header of LUKS2, which contains its own place and serves to restore a lost first
+// header. mkfs clears the places that are checked here. It leaves others, which are checked late.
 func readLUKS2(w *window, offset int64) (Found, bool) {
 	const place = 256 // of hdr_offset
 	at := w.at(offset+place, 8)
@@ -50,20 +50,20 @@ func readLUKS2(w *window, offset int64) (Found, bool) {
 		binary.BigEndian.Uint64(at) == uint64(offset)
 }
 
-// Where VMFS notes a volume and a filesystem.
+// VMFS identifies a volume and a filesystem at these places.
 const (
 	vmfsVolume     = 1 << 20
 	vmfsFilesystem = 2 << 20
 )
 
-// always is for what has nothing to check.
+// always is for signatures that need no further check.
 func always(*window, int64) bool { return true }
 
 // raidNumber is MD_SB_MAGIC.
 const raidNumber = 0xa92b4efc
 
-// readZFS recognises a ZFS label (vdev label, 256 KiB) by the uberblocks in its second half, of which
-// at least one is there in a pool that was ever written.
+// readZFS recognises a ZFS label (vdev label, 256 KiB) by the uberblocks in its second half. A pool that was ever
+// written has at least one.
 func readZFS(w *window, offset int64) (Found, bool) {
 	const ring, step = 128 << 10, 1 << 10
 	blocks := w.at(offset+ring, ring)
@@ -77,15 +77,15 @@ func readZFS(w *window, offset int64) (Found, bool) {
 	return Found{}, false
 }
 
-// readZFSConfig recognises the first ZFS label by the configuration in it: an nvlist in XDR that begins with the pool's
-// version. Nothing else of the label need be looked for then, which takes many reads.
+// readZFSConfig recognises the first ZFS label by its configuration: an nvlist in XDR that begins with the pool's
+// version. Then the rest of the label, which takes many reads, need not be checked.
 func readZFSConfig(w *window, offset int64) (Found, bool) {
 	const config = 16 << 10
 	return Found{Type: "zfs_member"}, w.has(offset+config, "\x01\x01\x00\x00") && w.has(offset+config+24, "version\x00")
 }
 
-// readSwap recognises swap space and hibernation images: the signature is the end of the first page,
-// whose size differs between machines, so that offset is the page's end.
+// readSwap recognises swap space and hibernation images. The signature is at the end of the first page, whose size
+// differs between machines, so offset is the end of the page.
 func readSwap(w *window, offset int64) (Found, bool) {
 	switch string(w.at(offset-10, 10)) {
 	case "SWAPSPACE2", "SWAP-SPACE":
@@ -96,8 +96,8 @@ func readSwap(w *window, offset int64) (Found, bool) {
 	return Found{}, false
 }
 
-// readUDF recognises the volume recognition sequence of UDF (ECMA-167, part 2), behind that of an
-// ISO 9660 if the disc has both.
+// readUDF recognises the volume recognition sequence of UDF (ECMA-167, part 2), which follows that of ISO 9660 if the
+// disc has both.
 func readUDF(w *window, offset int64) (Found, bool) {
 	for sector := range int64(16) {
 		at := offset + sector*2048 + 1

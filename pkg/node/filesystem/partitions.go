@@ -12,7 +12,7 @@ const (
 	mbrProtective                = 0xee // the type of the entry that protects a GPT
 )
 
-// mbrOf returns the sector of a DOS partition table; nil when it has not its signature.
+// mbrOf returns the sector of a DOS partition table; nil if it lacks the signature.
 func mbrOf(w *window) []byte {
 	sector := w.at(0, 512)
 	if sector == nil || sector[mbrEnd] != 0x55 || sector[mbrEnd+1] != 0xaa {
@@ -21,8 +21,8 @@ func mbrOf(w *window) []byte {
 	return sector
 }
 
-// readMBR recognises a DOS partition table: the signature, and four entries that are marked bootable or
-// not and no third way. The table that protects a GPT is part of that one.
+// readMBR recognises a DOS partition table: the signature, and four entries with a valid bootable flag. A table that
+// protects a GPT is part of the GPT.
 func readMBR(w *window, _ int64) (Found, bool) {
 	sector := mbrOf(w)
 	if sector == nil {
@@ -38,8 +38,7 @@ func readMBR(w *window, _ int64) (Found, bool) {
 	return Found{Type: "dos"}, used
 }
 
-// mbrInUse reports whether a table that was recognised has a partition on the device. A boot sector of a filesystem has
-// none.
+// mbrInUse reports whether a recognised table has a partition on the device. The boot sector of a filesystem has none.
 func mbrInUse(w *window, _ int64) bool {
 	sector := mbrOf(w)
 	for entry := mbrEntries; entry < mbrEnd; entry += mbrEntry {
@@ -53,8 +52,8 @@ func mbrInUse(w *window, _ int64) bool {
 
 const gptMagic = "EFI PART"
 
-// gptSeen reports whether tools take a GPT with sectors of so many bytes for one: with a DOS partition table to protect
-// it they do whatever its sum is, and with the right sum at the place that it names without such a table, too.
+// gptSeen reports whether tools recognise a GPT with this sector size. If a DOS partition table protects it, they do
+// whatever its checksum is. Otherwise they do if its checksum is right and it is at the place that it names.
 func gptSeen(sector int64) func(*window, int64) bool {
 	return func(w *window, offset int64) bool {
 		h := w.at(offset, 92)
@@ -62,7 +61,7 @@ func gptSeen(sector int64) func(*window, int64) bool {
 			return h != nil
 		}
 		if offset > sector && w.size%markSize != 0 {
-			return false // at the end of such a device mkfs may leave an old one
+			return false // mkfs may leave an old one at the end of such a device
 		}
 		u32, u64 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint64
 		length, sum := int64(u32(h[12:])), u32(h[16:])
@@ -78,7 +77,7 @@ func gptSeen(sector int64) func(*window, int64) bool {
 	}
 }
 
-// readProtective recognises a DOS partition table that is there only to protect a GPT, which may have been lost.
+// readProtective recognises a DOS partition table that only protects a GPT, which may have been lost.
 func readProtective(w *window, _ int64) (Found, bool) {
 	sector := mbrOf(w)
 	if sector == nil {
@@ -86,7 +85,7 @@ func readProtective(w *window, _ int64) (Found, bool) {
 	}
 	for entry := mbrEntries; entry < mbrEnd; entry += mbrEntry {
 		if sector[entry]&0x7f != 0 {
-			return Found{}, false // code
+			return Found{}, false // boot code
 		}
 	}
 	return Found{Type: "gpt"}, protectsGPT(sector)

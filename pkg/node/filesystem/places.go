@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// place is where something may be that outlived the beginning of a device.
+// place is where something may have survived the loss of the beginning of a device.
 type place struct {
 	offset int64  // in bytes
 	name   string // of the thing
@@ -14,7 +14,7 @@ type place struct {
 	magic  string
 }
 
-// page is the offset of the page that the place is in, which is read.
+// page returns the offset of the page that contains the place, which is read.
 func (p place) page() int64 { return p.offset &^ (markSize - 1) }
 
 // on reports whether the thing is on the page.
@@ -22,12 +22,12 @@ func (p place) on(page []byte) bool {
 	return p.magic != "" && strings.HasPrefix(string(page[p.offset-p.page()+p.at:]), p.magic)
 }
 
-// places are where filesystems keep copies of what they begin with, in the order of their offsets, one for each page.
-// What is in the signature areas is not among them.
+// places returns where filesystems keep copies of their beginning, in the order of their offsets, one for each page. It
+// omits places in the signature areas.
 func places(size int64) []place {
 	const mib, gib = 1 << 20, 1 << 30
 	var list []place
-	// The start of a partition or a logical volume is what most tools choose.
+	// Most tools choose one of these as the start of a partition or a logical volume.
 	for _, start := range []int64{0, mib} {
 		list = append(list, extPlaces(start, size)...)
 		for _, mirror := range []int64{64 * mib, 256 * gib} {
@@ -47,9 +47,9 @@ func places(size int64) []place {
 	return tidy(list, size)
 }
 
-// extPlaces are second superblocks of an ext filesystem that begins at an offset, for each size of block and for
-// clusters of the usual 16 blocks: the first ones, and all of the kind that nearly every ext4 is, for as many as may
-// have been overwritten.
+// extPlaces returns places of second superblocks of an ext filesystem that begins at an offset, for each block size and
+// for clusters of the usual 16 blocks. It returns the first ones. For the most common block size, and a start at 0, it
+// returns all of them, since any number of them may have been overwritten.
 func extPlaces(start, size int64) (list []place) {
 	const few = 81
 	for _, ext := range []struct{ block, blocks, last int64 }{
@@ -71,8 +71,8 @@ func extPlaces(start, size int64) (list []place) {
 	return list
 }
 
-// groupsWithCopies are the groups up to the last that have a copy of the superblock: the first and the powers of 3, 5
-// and 7 (sparse_super).
+// groupsWithCopies returns the groups up to the last that have a copy of the superblock: the first and the powers of 3,
+// 5 and 7 (sparse_super).
 func groupsWithCopies(last int64) []int64 {
 	groups := []int64{1}
 	for _, base := range []int64{3, 5, 7} {
@@ -83,8 +83,8 @@ func groupsWithCopies(last int64) []int64 {
 	return groups
 }
 
-// xfsPlaces are the superblocks of the first allocation groups after the first of an xfs of so many bytes that begins
-// at an offset, for numbers of groups that mkfs.xfs chooses.
+// xfsPlaces returns the superblocks of the second to fourth allocation groups of an xfs of this size that begins at an
+// offset, for group counts that mkfs.xfs chooses.
 func xfsPlaces(start, size int64, counts ...int64) (list []place) {
 	const block = 4096
 	for _, count := range counts {
@@ -96,12 +96,12 @@ func xfsPlaces(start, size int64, counts ...int64) (list []place) {
 	return list
 }
 
-// samplePlaces are where something is looked for that nobody knows: eight in each doubling of the offset, at round
-// numbers, where partitions and their like begin, and some evenly over the device.
+// samplePlaces returns where to look for unknown data: eight places in each doubling of the offset, at round numbers,
+// where partitions and other structures begin, and some spread evenly over the device.
 func samplePlaces(size int64) []place {
 	const (
 		each, even = 8, 64
-		near       = 128 << 20 // up to here a btrfs is looked for, too, whose superblock is not at its start
+		near       = 128 << 20 // up to here also look for a btrfs, whose superblock is not at its start
 	)
 	var list []place
 	for octave := int64(4 << 20); octave < size; octave *= 2 {
@@ -119,7 +119,7 @@ func samplePlaces(size int64) []place {
 	return tidy(list, size)
 }
 
-// tidy sorts places by page, and leaves out those in the signature areas and all but one of a page.
+// tidy sorts places by page, and omits those in the signature areas and duplicates on a page.
 func tidy(list []place, size int64) []place {
 	list = slices.DeleteFunc(list, func(p place) bool {
 		return p.page() < headArea || p.page() >= size-tailArea
@@ -128,7 +128,7 @@ func tidy(list []place, size int64) []place {
 	return slices.CompactFunc(list, func(a, b place) bool { return a.page() == b.page() })
 }
 
-// pages are the extents of places that are read.
+// pages returns the extents that are read for the places.
 func pages(list []place) []extent {
 	extents := make([]extent, len(list))
 	for i, p := range list {

@@ -12,37 +12,34 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// UnknownData is the Type of a device that holds something that no known signature explains.
+// UnknownData is the Type of a device with contents that no known signature explains.
 const UnknownData = "unknown data"
 
 // Found is what is on a device.
 type Found struct {
-	// Type is the name that libblkid gives to what was found, such as "ext4", "LVM2_member" or "gpt";
-	// several, separated by commas, when the device can be taken for more than one thing; UnknownData; or
-	// "" when the device is proven blank.
+	// Type is libblkid's name for what was found, such as "ext4", "LVM2_member" or "gpt"; several names, separated by
+	// commas, if the device is ambiguous; UnknownData; or "" if the device is proven blank.
 	Type string
 	UUID string
-	// SizeBytes is the filesystem's own size, from its superblock; 0 where it is not known. For a btrfs
-	// it is the part on this device.
+	// SizeBytes is the filesystem's own size, from its superblock; 0 if unknown. For a btrfs it is the part on this
+	// device.
 	SizeBytes int64
-	// Incomplete tells that mkfs was cut short: the filesystem is there in part and was never usable.
+	// Incomplete says that mkfs was interrupted: part of the filesystem exists, and it was never usable.
 	Incomplete bool
-	// Unused tells that the filesystem was never mounted, so that no data can be in it.
+	// Unused says that the filesystem was never mounted, so that no data can be in it.
 	Unused bool
-	// Dirty tells that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so
-	// in the superblock.
+	// Dirty says that the filesystem was not unmounted cleanly or has errors. Only ext2, 3 and 4 say so in the superblock.
 	Dirty bool
-	// Unreplayed tells that there is something in the journal that is not where it belongs yet. An
-	// xfs tells in its log only: UnreplayedXFS.
+	// Unreplayed says that the journal contains changes that are not in place yet. For an xfs only the log tells:
+	// UnreplayedXFS.
 	Unreplayed bool
-	// Mark is what is noted on the device of its being formatted; zero where nothing is, and where nothing but that is.
+	// Mark is the mark of a format in progress; zero if there is none, or if the device holds nothing else.
 	Mark Mark
-	// Sampled tells that the device counts as blank though not every byte of it was read.
+	// Sampled says that the device counts as blank though not every byte of it was read.
 	Sampled bool
-	// Dense tells of an image that was sampled that its file holds more than Probe reads of one, and says where. Format
-	// reads that.
+	// Dense says that the file of a sampled image holds more than Probe reads, and tells where. Format reads that.
 	Dense bool
-	// Seen says where what was found is, for messages.
+	// Seen says where the contents were found, for messages.
 	Seen string
 
 	grid grid
@@ -51,7 +48,7 @@ type Found struct {
 // Blank reports whether the device was proven to be empty.
 func (f Found) Blank() bool { return f.Type == "" }
 
-// String names what was found for messages.
+// String formats what was found for messages.
 func (f Found) String() string {
 	switch {
 	case f.Blank():
@@ -67,20 +64,19 @@ func (f Found) String() string {
 	return f.Type
 }
 
-// Probe reads what is on an open block device or image of so many bytes. It returns once it has read or
-// the context ends. A device that cannot be read in full where signatures are is an error, never blank.
-// Kinds: Unavailable.
+// Probe reads what is on an open block device or image of this size. It returns once it has read or the context ends. A
+// device whose signature areas cannot be read in full is an error, never blank. Kinds: Unavailable.
 func Probe(ctx context.Context, dev *os.File, size int64) (Found, error) {
 	return probeUpTo(ctx, dev, size, reading{quickWhole, quickWhole, nil})
 }
 
-// ProbeWhole is Probe for a disk of which every byte is read unless it is larger than WholeLimit, and for an image of
-// which all that its file holds is.
+// ProbeWhole is Probe that reads every byte of a disk unless it is larger than WholeLimit, and everything that the file
+// of an image holds.
 func ProbeWhole(ctx context.Context, dev *os.File, size int64) (Found, error) {
 	return probeUpTo(ctx, dev, size, reading{WholeLimit, math.MaxInt64, nil})
 }
 
-// reading says how much is read of a device that may be blank.
+// reading says how much to read of a device that may be blank.
 type reading struct {
 	quick, most int64
 	noted       func(bytes int64)
@@ -100,7 +96,7 @@ func probeUpTo(ctx context.Context, dev *os.File, size int64, r reading) (Found,
 	}, nil)
 }
 
-// identify decides what a device holds. Nothing it returns counts when w.err is set.
+// identify decides what a device holds. Its result is invalid if w.err is set.
 func identify(ctx context.Context, w *window) Found {
 	found, known := decide(search(w, signatures()), w.size)
 	if !known {
@@ -114,7 +110,7 @@ func identify(ctx context.Context, w *window) Found {
 		found = Found{Type: UnknownData, Seen: w.seen}
 	}
 	if !known || found.Incomplete || found.Unused {
-		found.Mark = w.mark() // What was used bears none: a page that looks like one is a file's contents there.
+		found.Mark = w.mark() // A used filesystem has none: a page that looks like one belongs to a file there.
 	}
 	return found
 }
@@ -123,13 +119,12 @@ func identify(ctx context.Context, w *window) Found {
 type match struct {
 	Found
 	rank   rank
-	offset int64 // where the structure is that bears the signature
-	owner  bool  // it proves itself, so that it is no contents of a file's, and somebody uses the device by it
+	offset int64 // the offset of the structure with the signature
+	owner  bool  // it is certainly no file's contents, and it is in use
 }
 
-// rank orders what signatures say. Metadata of a container (RAID, LVM, LUKS ...) outranks a
-// filesystem, which may be what is inside or what was there before; a partition table comes last, because
-// boot sectors of filesystems look like one.
+// rank orders signatures. Metadata of a container (RAID, LVM, LUKS ...) outranks a filesystem, which may be its
+// contents or what was there before. A partition table comes last, because boot sectors of filesystems look like one.
 type rank int
 
 const (
@@ -138,8 +133,8 @@ const (
 	partitions
 )
 
-// contents is where a filesystem may keep what its users write. A signature there can be a file's
-// contents, and counts only when no filesystem covers the place.
+// contents is the first offset at which a filesystem may keep its users' data. A signature from there on can be part of
+// a file, and counts only if no filesystem covers the place.
 const contents = 32 << 10
 
 func search(w *window, list []signature) []match {
@@ -154,8 +149,8 @@ func search(w *window, list []signature) []match {
 	return matches
 }
 
-// decide picks what the matches say: the highest rank among those that are not covered. Several types
-// of that rank make the device ambiguous, and nobody's to touch.
+// decide picks a result from the matches: the highest rank among those that are not covered. Several types of that rank
+// make the device ambiguous, and it is left alone.
 func decide(matches []match, size int64) (Found, bool) {
 	var best, others []match
 	for _, m := range matches {
@@ -163,7 +158,7 @@ func decide(matches []match, size int64) (Found, bool) {
 			continue
 		}
 		if m.owner && m.rank == partitions {
-			m.rank = filesystem // Both are there, and one of them is not in use.
+			m.rank = filesystem // Both exist, and one of them is not in use.
 		}
 		switch {
 		case len(best) == 0 || m.rank < best[0].rank:
@@ -195,7 +190,7 @@ func types(matches []match) []string {
 	return names
 }
 
-// seen says where matches are.
+// seen says where the matches are.
 func seen(matches []match) string {
 	texts := make([]string, len(matches))
 	for i, m := range matches {

@@ -30,7 +30,7 @@ func (f faulty) ReadAt(p []byte, offset int64) (int, error) {
 	return len(p), nil
 }
 
-// Wherever a read fails, the outcome is an error: never blank.
+// Wherever a read fails, the result is an error, never blank.
 func TestUnreadableIsNeverBlank(t *testing.T) {
 	const size = 64 * mib
 	for _, from := range []int64{0, 100, 256 << 10, mib, headArea - 1, size - tailArea, size - 1} {
@@ -41,7 +41,7 @@ func TestUnreadableIsNeverBlank(t *testing.T) {
 	}
 }
 
-// A device that is shorter than it was said to be cannot be read to its end.
+// A device that is shorter than its given size cannot be read to its end.
 func TestShortDeviceIsNeverBlank(t *testing.T) {
 	f := image(t, 8*mib)
 	_, err := Probe(t.Context(), f, 9*mib)
@@ -58,7 +58,7 @@ func TestProbeAfterContext(t *testing.T) {
 	wantKind(t, err, backends.Unavailable)
 }
 
-// A device that never answers holds up nobody beyond the deadline.
+// A device that never answers delays no caller beyond the deadline.
 func TestProbeHangs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := unix.Mkfifo(path, 0o600); err != nil {
@@ -136,7 +136,7 @@ func TestSeveralThingsOnOneDevice(t *testing.T) {
 	}
 }
 
-// What mkfs leaves of what was on the device before hides no filesystem.
+// The remains that mkfs leaves of earlier contents hide no filesystem.
 func TestFormattedOverSomething(t *testing.T) {
 	makes := map[string]string{
 		"partitions": "sgdisk -n 1:0:0 $0 >/dev/null",
@@ -153,7 +153,7 @@ func TestFormattedOverSomething(t *testing.T) {
 					if !tool(t, "sh", "-ec", before+"; mkfs."+fsType+" -q "+force+" $0", f.Name()) {
 						t.Fatal("there is no shell")
 					}
-					raid(1, raid10Place)(t, f, size/2) // Whatever is before the end may be a file's.
+					raid(1, raid10Place)(t, f, size/2) // Anything before the end may belong to a file.
 					if found := probe(t, f); found.Type != fsType {
 						t.Errorf("found %+v, want %s", found, fsType)
 					}
@@ -186,7 +186,7 @@ func FuzzIdentify(f *testing.F) {
 	})
 }
 
-// ends is a device that is zero but for its two ends.
+// ends is a device that is zero except at its two ends.
 type ends struct {
 	head, tail []byte
 	size       int64
@@ -223,8 +223,8 @@ func (c *counted) ReadAt(p []byte, offset int64) (int, error) {
 	return c.faulty.ReadAt(p, offset)
 }
 
-// What every probe looks at is asked for at once: no signature of the first list, nor the mark, costs a wait of its
-// own.
+// The extents that every probe inspects are read at once: no signature of the first list, nor the mark, costs another
+// wait.
 func TestSignaturesAreReadAtOnce(t *testing.T) {
 	for _, size := range []int64{mib, 20 * mib, 64 * mib, 64*mib + 512, 1024 * mib, 10240*mib + 61440} {
 		c := &counted{faulty: faulty{size, size}}
@@ -238,17 +238,17 @@ func TestSignaturesAreReadAtOnce(t *testing.T) {
 	}
 }
 
-// What Probe looks at is in memory soon after Announce, without anybody reading it.
+// The extents that Probe inspects are in memory soon after Announce, without a read.
 func TestAnnounce(t *testing.T) {
 	d := attach(t, image(t, 64*mib))
 	for _, e := range lookedAt(d.SizeBytes) {
-		// udev may look at a new device, too.
+		// udev may also read a new device.
 		eventually(t, fmt.Sprintf("%+v is out of memory", e), func() bool {
 			return unix.IoctlSetInt(int(d.File.Fd()), unix.BLKFLSBUF, 0) == nil && !cached(t, d.File, e)
 		})
 	}
 	for _, e := range lookedAt(d.SizeBytes) {
-		// The kernel is asked again: it may drop what it was to read, or has read, when it needs memory.
+		// The kernel is asked again: under memory pressure it may drop what it was to read, or has read.
 		eventually(t, fmt.Sprintf("%+v is in memory", e), func() bool {
 			Announce(d.File, d.SizeBytes)
 			return cached(t, d.File, e)
@@ -256,8 +256,7 @@ func TestAnnounce(t *testing.T) {
 	}
 }
 
-// cached reports whether an extent, which is of whole pages, is in memory (mincore(2)). To read it would bring it
-// there.
+// cached reports whether an extent of whole pages is in memory (mincore(2)). Reading it would bring it there.
 func cached(t *testing.T, dev *os.File, e extent) bool {
 	t.Helper()
 	pages, err := unix.Mmap(int(dev.Fd()), e.offset, int(e.length), unix.PROT_READ, unix.MAP_SHARED)

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// process is a tool that runs.
+// process is a running tool.
 type process struct {
 	name  string
 	pid   int
 	since time.Time
 }
 
-// done is what a process has done so far (proc(5)): whatever it does changes one of them.
+// done is what a process has done so far (proc(5)): any activity changes one of the fields.
 type done struct {
 	read, written uint64 // bytes, from and to devices
-	calls         uint64 // of read(2), write(2) and their like
-	ticks         uint64 // of the processor
+	calls         uint64 // of read(2), write(2) and similar
+	ticks         uint64 // of processor time
 }
 
-// done returns what the process has done; nothing when there is none, or it cannot be told.
+// done returns what the process has done; zero if there is no process, or that is unknown.
 func (p *process) done() (d done) {
 	if p == nil {
 		return done{}
@@ -38,8 +38,8 @@ func (p *process) done() (d done) {
 	return d
 }
 
-// ticks reads the time that a process had the processor from its stat: the 14th and 15th field. The second, a name in
-// parentheses, may hold anything.
+// ticks reads the processor time of a process from its stat: the 14th and 15th field. The second field, a name in
+// parentheses, may contain anything.
 func ticks(stat []byte) uint64 {
 	const user = 14 - 3 // fields after the name
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])

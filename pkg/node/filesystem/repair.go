@@ -18,26 +18,26 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// repair is the intent to have e2fsck or resize2fs write to an ext that is not mounted. Neither has a
-// journal, and both write even the superblock in pieces: killed in the middle, they leave what they cannot
-// repair themselves. So the intent keeps the superblock as it was, and says which tool was at work: an
-// e2fsck begins again; after a resize everything that e2fsck finds is the resize's, which only adds groups and
-// touches no file, and it may repair it all (-y). Without the intent that is for a person to decide.
+// repair is the intent to have e2fsck or resize2fs write to an unmounted ext. Neither tool has a journal, and both
+// write even the superblock in pieces, so a kill leaves a state that they cannot repair themselves. So the intent keeps
+// the earlier superblock, and says which tool was at work. An e2fsck is run again. After a resize, all errors that
+// e2fsck finds are the resize's, which only adds groups and touches no file, so e2fsck may repair them all (-y).
+// Without the intent only a person may decide that.
 //
-// The intent's file bears the time of the filesystem's last mount, and holds for no other: once it was
-// mounted again, what e2fsck finds may be about data.
+// The name of the intent's file contains the time of the filesystem's last mount, and the intent is valid for no other:
+// after another mount, the errors that e2fsck finds may be about data.
 type repair struct {
 	base string // the path without the time of the last mount
 	path string
 }
 
-// The tools that an intent is about: the first byte of its file. The superblock follows.
+// The first byte of an intent's file names the tool. The superblock follows.
 const (
 	repairCheck = 'c'
 	repairGrow  = 'g'
 )
 
-// repairOf returns the intent for an ext as it was mounted last.
+// repairOf returns the intent for an ext as of its last mount.
 func repairOf(base string, device *os.File) (repair, error) {
 	sb, err := superblockOf(device)
 	if err != nil {
@@ -54,17 +54,17 @@ func superblockOf(device *os.File) ([]byte, error) {
 	return sb, nil
 }
 
-// Interrupted reports whether a tool of Check or GrowOffline, with this intent, may have been cut short.
-// Kinds: Unavailable when that cannot be told.
+// Interrupted reports whether a tool of Check or GrowOffline, with this intent, may have been interrupted. Kinds:
+// Unavailable when that cannot be told.
 func Interrupted(intentBase string) (bool, error) {
 	left, err := intentsOf(intentBase)
 	return len(left) > 0, err
 }
 
-// Recover puts an ext filesystem right at which a tool of Check or GrowOffline, with this intent, was cut
-// short, if Interrupted says that one may have been. It must be called before the device is probed.
+// Recover repairs an ext filesystem on which a tool of Check or GrowOffline, with this intent, was interrupted, if
+// Interrupted says that it may have been. It must be called before the device is probed.
 //
-// Kinds: Busy when the tool still works; Unavailable when the filesystem cannot be put right (yet).
+// Kinds: Busy when the tool still works; Unavailable when the filesystem cannot be repaired (yet).
 func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	device, err := lockDevice(ctx, path)
 	if err != nil {
@@ -78,7 +78,7 @@ func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	kept, err := os.ReadFile(r.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(kept) != 1+extSuperblock:
-		return r.settle(device) // of another time, or cut short itself: no tool had begun
+		return r.settle(device) // from another time, or incomplete itself: no tool had begun
 	case err != nil:
 		return backends.Errorf(backends.Unavailable, "reading what was kept of the filesystem on %s: %w", path, err)
 	}
@@ -98,9 +98,9 @@ func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	return r.settle(device)
 }
 
-// unfinished returns with which options e2fsck ends what a tool began; none when the tool's filesystem was well
-// before. The superblock on the device does not say: e2fsck writes there that all is well, and what it wrote
-// elsewhere may have failed, as on an image whose pool is full.
+// unfinished returns the options with which e2fsck completes what a tool began; none if the tool's filesystem had no
+// errors before. The superblock on the device does not tell that. e2fsck writes there that all is well, and its other
+// writes may have failed, as on an image whose pool is full.
 func unfinished(tool byte, superblock []byte) (what string, options []string) {
 	switch {
 	case tool == repairGrow:
@@ -111,7 +111,7 @@ func unfinished(tool byte, superblock []byte) (what string, options []string) {
 	return "", nil
 }
 
-// restoreSuperblock puts a superblock back if the one on the device is torn.
+// restoreSuperblock writes a superblock back if the one on the device is torn.
 func restoreSuperblock(device *lockedDevice, path string, kept []byte) error {
 	sb, err := superblockOf(device.File)
 	if err != nil || !torn(sb) {
@@ -129,8 +129,8 @@ func restoreSuperblock(device *lockedDevice, path string, kept []byte) error {
 	return nil
 }
 
-// torn reports whether a superblock does not fit its checksum (ext4, "Checksums"); one without a checksum
-// is taken for whole.
+// torn reports whether a superblock does not match its checksum (ext4, "Checksums"). A superblock without a checksum
+// counts as complete.
 func torn(sb []byte) bool {
 	const metadataChecksum, checksumAt = 0x400, 0x3fc // s_feature_ro_compat, s_checksum
 	if binary.LittleEndian.Uint32(sb[100:])&metadataChecksum == 0 {
@@ -140,7 +140,7 @@ func torn(sb []byte) bool {
 	return sum != binary.LittleEndian.Uint32(sb[checksumAt:])
 }
 
-// record writes the intent down and returns once it would survive a loss of power.
+// record writes the intent and returns once it would survive a loss of power.
 func (r repair) record(tool byte, device *os.File) error {
 	sb, err := superblockOf(device)
 	if err != nil {
@@ -157,8 +157,8 @@ func (r repair) record(tool byte, device *os.File) error {
 	return nil
 }
 
-// settle removes the intent, and those of other times, for good: after what it was about is on the device,
-// and before the filesystem is mounted.
+// settle writes the device back and then durably removes the intent, and those of other times. It is called before the
+// filesystem is mounted.
 func (r repair) settle(device *lockedDevice) error {
 	if err := device.Sync(); err != nil {
 		return backends.Errorf(backends.Unavailable, "writing back %s: %w", device.Name(), err)
@@ -176,8 +176,8 @@ func (r repair) settle(device *lockedDevice) error {
 	return nil
 }
 
-// intentsOf returns the paths of the intents of all times. A directory that cannot be read is not an empty one.
-// Kinds: Unavailable.
+// intentsOf returns the paths of the intents of all times. An unreadable directory does not count as empty. Kinds:
+// Unavailable.
 func intentsOf(base string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Dir(base))
 	if err != nil {

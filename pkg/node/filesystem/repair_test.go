@@ -14,8 +14,8 @@ import (
 
 func intentBase(t *testing.T) string { return filepath.Join(t.TempDir(), "repairing") }
 
-// A resize that is killed, with the driver, at any instant leaves a filesystem that the next stage grows,
-// with all its data.
+// A resize that is killed at any instant, together with the driver, leaves a filesystem that the next stage grows, with
+// all its data.
 func TestRecoverOfAKilledResize(t *testing.T) {
 	const kills = 40
 	f := image(t, 64*mib)
@@ -56,8 +56,8 @@ func TestRecoverOfAKilledResize(t *testing.T) {
 	}
 }
 
-// killedResize runs the resize as GrowOffline does and kills it after a while; it returns 1 if that was
-// before its end.
+// killedResize runs the resize as GrowOffline does and kills it after a while. It returns 1 if the resize was
+// interrupted.
 func killedResize(t *testing.T, path string, device *os.File, base string, after time.Duration) int {
 	t.Helper()
 	if out, err := exec.CommandContext(t.Context(), "/sbin/e2fsck", "-f", "-p", path).CombinedOutput(); err != nil {
@@ -89,8 +89,8 @@ func wantNoIntent(t *testing.T, base string) {
 	}
 }
 
-// An intent of an earlier time says nothing about a filesystem that was mounted since: errors on it are
-// for a person.
+// An intent of an earlier time says nothing about a filesystem that was mounted since: only a person may decide about
+// its errors.
 func TestStaleIntentToGrow(t *testing.T) {
 	d := attach(t, image(t, 64*mib))
 	format(t, d, "ext4")
@@ -113,7 +113,7 @@ func TestStaleIntentToGrow(t *testing.T) {
 	wantNoIntent(t, base)
 }
 
-// A superblock that was written in part only is put back, and nothing else is touched.
+// A torn superblock is restored, and nothing else is changed.
 func TestRecoverOfATornSuperblock(t *testing.T) {
 	d := attach(t, image(t, 64*mib))
 	format(t, d, "ext4")
@@ -140,8 +140,7 @@ func TestRecoverOfATornSuperblock(t *testing.T) {
 	wantNoIntent(t, base)
 }
 
-// An e2fsck whose writes failed may have written that all is well, and no more. It is made again, unless all was
-// well before.
+// An e2fsck whose writes failed may have written only that all is well. It is run again, unless all was well before.
 func TestRecoverOfACheckThatWasNotWritten(t *testing.T) {
 	for state, repaired := range map[string]bool{"2": true, "1": false} { // errors were found; all is well
 		d := attach(t, image(t, 64*mib))
@@ -161,7 +160,7 @@ func TestRecoverOfACheckThatWasNotWritten(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		debug("setb 9000") // in use by nobody
+		debug("setb 9000") // not used by any file
 		debug("set_super_value state 1")
 		if !clean(d.File) || sound(t, d.Path) {
 			t.Fatal("there is nothing to repair, or it is seen: the test is wrong")
@@ -176,7 +175,7 @@ func TestRecoverOfACheckThatWasNotWritten(t *testing.T) {
 	}
 }
 
-// sound reports whether e2fsck finds nothing wrong, which it is to look for whatever the superblock says.
+// sound reports whether a forced e2fsck finds no errors, whatever the superblock says.
 func sound(t *testing.T, path string) bool {
 	t.Helper()
 	err := exec.CommandContext(t.Context(), "/sbin/e2fsck", "-f", "-n", path).Run()

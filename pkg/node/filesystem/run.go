@@ -17,18 +17,18 @@ import (
 type command struct {
 	tool   string
 	args   []string
-	device *lockedDevice // the tool inherits it, and the lock with it, should this process be killed
-	// mustEnd keeps the tool alive when the context ends. gentle asks it to stop, in place of a kill.
+	device *lockedDevice // the tool inherits it with the lock, which survives a kill of this process
+	// mustEnd keeps the tool running when the context ends. gentle asks the tool to stop instead of killing it.
 	mustEnd, gentle bool
 }
 
 // result is how a tool ended.
 type result struct {
 	code  int    // the exit code; -1 when a signal ended it
-	words string // the end of what it printed
+	words string // the end of its output
 }
 
-// toolDirs are where Debian keeps filesystem tools.
+// toolDirs returns the directories in which Debian keeps filesystem tools.
 func toolDirs() []string { return []string{"/usr/sbin", "/sbin", "/usr/bin", "/bin"} }
 
 // lookTool finds a tool, without regard to PATH.
@@ -42,12 +42,12 @@ func lookTool(name string) (string, bool) {
 	return "", false
 }
 
-// afterKill is how long the output of a tool that was killed is waited for.
+// afterKill is how long to wait for the output of a killed tool.
 const afterKill = time.Second
 
-// run runs a tool and returns when the tool has ended, not before: whoever locked the device may give it back then. The
-// end of the context ends the tool and those that it started, or asks it to end, unless it must come to its own end.
-// Kinds: Unavailable when the tool cannot be started or was cut short by the end of the context.
+// run runs a tool and returns only when the tool has ended, so that the caller may then release the device's lock. The
+// end of the context kills the tool and its children, or asks them to end, unless the tool must run to its end. Kinds:
+// Unavailable when the tool cannot be started or was cut short by the end of the context.
 func run(ctx context.Context, c command) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, backends.Errorf(backends.Unavailable, "%s was not begun: %w", c.tool, err)
@@ -74,8 +74,8 @@ func run(ctx context.Context, c command) (result, error) {
 	return result{cmd.ProcessState.ExitCode(), output.String()}, nil
 }
 
-// prepare makes the process, in a group of its own: what interrupts this process at a terminal does not reach
-// it, and its end is that of all that it started.
+// prepare creates the process in a group of its own. An interrupt of this process at a terminal does not reach the
+// group, and a signal to the group ends the tool and its children.
 func (c command) prepare(ctx context.Context, path string) *exec.Cmd {
 	cmd := exec.CommandContext(c.context(ctx), path, c.args...)
 	cmd.Env = []string{"LC_ALL=C", "PATH=" + strings.Join(toolDirs(), ":")}
@@ -90,7 +90,7 @@ func (c command) prepare(ctx context.Context, path string) *exec.Cmd {
 	return cmd
 }
 
-// context is what ends the tool: the request's context, or nothing.
+// context returns the context that ends the tool: the request's context, or one that never ends.
 func (c command) context(ctx context.Context) context.Context {
 	if c.mustEnd {
 		return context.WithoutCancel(ctx)
@@ -98,7 +98,7 @@ func (c command) context(ctx context.Context) context.Context {
 	return ctx
 }
 
-// tailBuffer keeps the end of what a tool prints.
+// tailBuffer keeps the end of a tool's output.
 type tailBuffer struct{ b bytes.Buffer }
 
 // keptWords is how much of a tool's output is kept for a message, in bytes.
@@ -113,7 +113,7 @@ func (t *tailBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the output in one line.
+// String returns the output in one line.
 func (t *tailBuffer) String() string {
 	return strings.Join(strings.Fields(strings.ToValidUTF8(t.b.String(), "")), " ")
 }

@@ -1,21 +1,21 @@
 package filesystem
 
-// signature is one way to recognise something. The lists below follow what libblkid knows
-// (util-linux, libblkid/src/superblocks and libblkid/src/partitions).
+// signature is one way to recognise something. The lists below follow libblkid (util-linux, libblkid/src/superblocks
+// and libblkid/src/partitions).
 type signature struct {
 	name    string
 	rank    rank
 	offsets []int64                // of the structure, in bytes; from the end when negative
-	place   func(size int64) int64 // in place of offsets, where it depends on the device's size
+	place   func(size int64) int64 // instead of offsets, if it depends on the device's size
 	magic   string
 	at      int64 // of the magic, within the structure
-	// read, where set, is asked in place of the magic.
+	// read, if set, is called instead of checking the magic.
 	read func(w *window, offset int64) (Found, bool)
-	// owns, where set, reports whether what was recognised is whole and in use.
+	// owns, if set, reports whether a recognised structure is complete and in use.
 	owns func(w *window, offset int64) bool
 }
 
-// places are the signature's offsets on a device of the size, below zero where the device is too small.
+// places returns the signature's offsets on a device of the size, negative if the device is too small.
 func (s signature) places(size int64) []int64 {
 	if s.place != nil {
 		return []int64{s.place(size)}
@@ -30,7 +30,7 @@ func (s signature) places(size int64) []int64 {
 	return places
 }
 
-// look tries the signature at one of its places. A small device has not all of them.
+// look tries the signature at one of its places. A small device does not have all of them.
 func (s signature) look(w *window, offset int64) (match, bool) {
 	if offset < 0 {
 		return match{}, false
@@ -48,7 +48,7 @@ func (s signature) look(w *window, offset int64) (match, bool) {
 	return m, ok
 }
 
-// magic makes a signature of fixed bytes at a fixed place.
+// magic returns a signature of fixed bytes at a fixed place.
 func magic(rank rank, name string, at int64, bytes string, offsets ...int64) signature {
 	if len(offsets) == 0 {
 		offsets = []int64{0}
@@ -56,7 +56,7 @@ func magic(rank rank, name string, at int64, bytes string, offsets ...int64) sig
 	return signature{name: name, rank: rank, at: at, magic: bytes, offsets: offsets}
 }
 
-// signatures are those in the part of a device that every probe reads.
+// signatures returns the signatures in the part of a device that every probe reads.
 func signatures() []signature {
 	var all []signature
 	all = append(all, mountable()...)
@@ -66,7 +66,7 @@ func signatures() []signature {
 	return append(all, tables()...)
 }
 
-// mountable are the filesystems that this driver makes.
+// mountable returns the filesystems that this driver creates.
 func mountable() []signature {
 	return []signature{
 		{rank: filesystem, offsets: []int64{extOffset}, read: readExt},
@@ -75,7 +75,7 @@ func mountable() []signature {
 	}
 }
 
-// members are parts of something larger: volume managers, encryption, caches.
+// members returns parts of something larger: volume managers, encryption, caches.
 func members() []signature {
 	return []signature{
 		{name: "LVM2_member", rank: container, offsets: []int64{0, 512, 1024, 1536}, read: readLVM},
@@ -103,7 +103,7 @@ func members() []signature {
 	}
 }
 
-// raids are superblocks of software and firmware RAID, most of them at the end of the device.
+// raids returns superblocks of software and firmware RAID, most of them at the end of the device.
 func raids() []signature {
 	return []signature{
 		{rank: container, offsets: []int64{0, 4096}, read: readRAID1},
@@ -121,7 +121,7 @@ func raids() []signature {
 	}
 }
 
-// filesystems are those that this driver does not make, and swap space.
+// filesystems returns the filesystems that this driver does not create, and swap space.
 func filesystems() []signature {
 	return []signature{
 		{rank: filesystem, offsets: []int64{0}, read: readFAT},
@@ -151,7 +151,7 @@ func filesystems() []signature {
 	}
 }
 
-// tables are partition tables and disk labels.
+// tables returns partition tables and disk labels.
 func tables() []signature {
 	return []signature{
 		{name: "gpt", rank: partitions, offsets: []int64{512, -512}, magic: gptMagic, owns: gptSeen(512)},
@@ -164,8 +164,8 @@ func tables() []signature {
 	}
 }
 
-// lateSignatures are looked for when the others are not there: second copies of headers, what lies beyond
-// the part that every probe reads, and magics of two bytes, which turn up by chance in other superblocks.
+// lateSignatures are checked if none of the others is found: second copies of headers, signatures beyond the part that
+// every probe reads, and magics of two bytes, which occur by chance in other superblocks.
 func lateSignatures() []signature {
 	return []signature{
 		{name: "zfs_member", rank: container, offsets: []int64{0, 256 << 10, -512 << 10, -256 << 10}, read: readZFS},

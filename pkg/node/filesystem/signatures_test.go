@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/internal/samples"
 )
 
-// bytesAt writes fixed bytes at fixed places; places below zero count from the end.
+// bytesAt writes fixed bytes at fixed places; negative places count from the end.
 func bytesAt(pairs ...any) func(*testing.T, *os.File, int64) { return samples.Bytes(pairs...) }
 
 func raid(version uint32, place func(size int64) int64) func(*testing.T, *os.File, int64) {
@@ -18,7 +18,7 @@ func raid(version uint32, place func(size int64) int64) func(*testing.T, *os.Fil
 
 func at(offset int64) func(int64) int64 { return func(int64) int64 { return offset } }
 
-// Each kind of thing is recognised, and offering it for formatting changes not one byte of it.
+// Each sample is recognised, and a request to format it changes not one byte.
 func TestSamplesAreNeverFormatted(t *testing.T) {
 	for _, s := range samples.All() {
 		t.Run(s.Name, func(t *testing.T) {

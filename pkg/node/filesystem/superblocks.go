@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Where the superblocks of ext2, 3 and 4 and of btrfs are, in bytes; that of xfs is at the start.
+// The superblocks of ext2, 3 and 4 and of btrfs are at these offsets, in bytes; that of xfs is at the start.
 const (
 	extOffset   = 1024
 	btrfsOffset = 64 << 10
 )
 
-// The features of ext filesystems that tell the kinds apart (Documentation/filesystems/ext4/super.rst).
+// The features that distinguish the kinds of ext filesystems (Documentation/filesystems/ext4/super.rst).
 const (
 	extHasJournal    = 0x4   // compatible
 	extJournalDev    = 0x8   // incompatible
@@ -72,15 +72,15 @@ func extType(compat, incompat, roCompat uint32) string {
 	return "ext2"
 }
 
-// extGrid follows resize2fs(8), which gives up a last block group that has no room for its own
-// bookkeeping: bitmaps, inode table, copies of superblock and descriptors, and 50 blocks to spare.
+// extGrid follows resize2fs(8), which drops a last block group that has no room for its own metadata: bitmaps, inode
+// table, copies of superblock and descriptors, and 50 spare blocks.
 func extGrid(sb []byte, block int64, blocks uint64) grid {
 	u32, u16 := binary.LittleEndian.Uint32, binary.LittleEndian.Uint16
 	inode := int64(extOldInodeSize)
 	if u32(sb[76:]) > 0 {
 		inode = int64(u16(sb[88:]))
 	}
-	step := int64(os.Getpagesize()) // mke2fs and resize2fs make whole pages only, and whole clusters
+	step := int64(os.Getpagesize()) // mke2fs and resize2fs use whole pages only, and whole clusters
 	if u32(sb[100:])&extBigAlloc != 0 && u32(sb[28:]) <= extMaxLogCluster {
 		step = max(step, 1024<<u32(sb[28:])) // s_log_cluster_size
 	}
@@ -115,8 +115,8 @@ func readXFS(w *window, offset int64) (Found, bool) {
 }
 
 // unusedXFS reports whether an xfs was never mounted: its superblock has not been logged (sb_lsn), and its log is as
-// mkfs.xfs leaves it, with the record of an unmount in two sectors and zeros after that. A mount overwrites those first
-// of all (xlog_clear_stale_blocks).
+// mkfs.xfs leaves it, with the record of an unmount in two sectors and zeros after that. A mount first overwrites those
+// (xlog_clear_stale_blocks).
 func unusedXFS(w *window, sb []byte, block int64) bool {
 	start, ok := logStart(sb, block)
 	if !ok || binary.BigEndian.Uint64(sb[240:]) != 0 {
@@ -126,7 +126,7 @@ func unusedXFS(w *window, sb []byte, block int64) bool {
 	return next != nil && !slices.ContainsFunc(next, func(b byte) bool { return b != 0 })
 }
 
-// logStart is where the log of an xfs is that has one on its own device, in bytes.
+// logStart returns the offset in bytes of the log of an xfs whose log is on its own device.
 func logStart(sb []byte, block int64) (int64, bool) {
 	u64, u32 := binary.BigEndian.Uint64, binary.BigEndian.Uint32
 	logStart, groupBits := u64(sb[48:]), sb[124] // sb_logstart, whose high bits are the group's number; sb_agblklog
@@ -137,7 +137,7 @@ func logStart(sb []byte, block int64) (int64, bool) {
 	return product(uint64(start), block), true
 }
 
-// btrfsLeastResize is the size in bytes below which the kernel resizes no btrfs, though it can be made.
+// btrfsLeastResize is the size in bytes below which the kernel resizes no btrfs, although one can be created.
 const btrfsLeastResize = 256 << 20
 
 // Offsets in the superblock of btrfs.
@@ -147,7 +147,7 @@ const (
 	uuidTreeGeneration  = 563
 )
 
-// readBtrfs reads the superblock of btrfs. While mkfs.btrfs works it has another magic.
+// readBtrfs reads the superblock of btrfs. While mkfs.btrfs runs, the magic is different.
 func readBtrfs(w *window, offset int64) (Found, bool) {
 	sb := w.at(offset, 4096)
 	if sb == nil {
@@ -166,15 +166,15 @@ func readBtrfs(w *window, offset int64) (Found, bool) {
 		SizeBytes:  product(total, 1),
 		Incomplete: name != "_BHRfS_M",
 		Unreplayed: log != 0,
-		// The last transaction of mkfs.btrfs is of the chunk tree, too. The kernel's that follow are not, unless they make
-		// a chunk, and it sets the other field once it has checked a tree, which the end of the mount may forestall.
+		// The last transaction of mkfs.btrfs includes the chunk tree. Later transactions of the kernel do not, unless they
+		// create a chunk. The kernel sets the other field after it has checked a tree, which an early unmount may prevent.
 		Unused: log == 0 && u64(uuidTreeGeneration) == 0 && u64(generation) == u64(chunkRootGeneration),
 		grid:   grid{block: int64(binary.LittleEndian.Uint32(sb[144:])), device: btrfsLeastResize},
 	}, true
 }
 
-// product multiplies a count with a size in bytes; 0, which stands for unknown, when the result is no
-// size that a device can have.
+// product multiplies a count by a size in bytes. It returns 0, which stands for unknown, if the result is no possible
+// size of a device.
 func product(count uint64, size int64) int64 {
 	if size <= 0 || count > math.MaxInt64/uint64(size) {
 		return 0

@@ -17,10 +17,10 @@ import (
 
 const mib = 1 << 20
 
-// enough is how long something is waited for that comes at once on an idle machine.
+// enough is how long to wait for an event that occurs at once on an idle machine.
 const enough = 2 * time.Minute
 
-// image makes a sparse file.
+// image creates a sparse file.
 func image(t *testing.T, size int64) *os.File {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "volume.img"))
@@ -34,7 +34,7 @@ func image(t *testing.T, size int64) *os.File {
 	return f
 }
 
-// attach makes a loop device of an image.
+// attach attaches an image to a loop device.
 func attach(t *testing.T, f *os.File) *device.Device {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -49,7 +49,7 @@ func attach(t *testing.T, f *os.File) *device.Device {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = d.Close() // many tests have closed it by then
+		_ = d.Close() // many tests have closed it already
 		stall.WithoutServers(t, func() {
 			if err := device.Detach(context.WithoutCancel(t.Context()), f.Name(), 2*time.Minute); err != nil {
 				t.Errorf("cleaning up: %v", err)
@@ -79,7 +79,7 @@ func probe(t *testing.T, f *os.File) Found {
 	return found
 }
 
-// tool runs a program that makes something, or tells that it is not installed.
+// tool runs a program that creates something; it returns false if the program is not installed.
 func tool(t *testing.T, argv ...string) bool {
 	t.Helper()
 	path, err := exec.LookPath(argv[0])
@@ -108,7 +108,7 @@ func wantKind(t *testing.T, err error, kind backends.Kind) {
 	}
 }
 
-// needTools skips where a type cannot be made, loudly.
+// needTools skips the test, visibly, if the tools for a type are not installed.
 func needTools(t *testing.T, fsType string) {
 	t.Helper()
 	if err := Missing(fsType); err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Tools run mkfs, e2fsck and resize2fs, for so many filesystems at the same time: they need memory in proportion
-// to the size of the disk, and a node that restarts stages all its volumes at once. What hangs on one device gives its
-// turn to those of others. A nil *Tools has no bound.
+// Tools run mkfs, e2fsck and resize2fs for a bounded number of filesystems at the same time: these tools need memory in
+// proportion to the size of the disk, and a node that restarts stages all its volumes at once. A tool that hangs on one
+// device yields its turn to those of other devices. A nil *Tools has no bound.
 type Tools struct {
-	free chan struct{} // holds one element for each turn that is taken
-	work atomic.Int64  // how many there are at work
-	idle atomic.Int64  // how many among them gave their turn to others
-	// patience is how long a turn is kept by what does nothing; it is looked at so often in that time.
+	free chan struct{} // holds one element for each taken turn
+	work atomic.Int64  // number of turns at work
+	idle atomic.Int64  // number of these that yielded to others
+	// patience is how long an idle holder keeps its turn. It is checked looks times in that period.
 	patience time.Duration
 
 	mu    sync.Mutex
@@ -24,20 +24,19 @@ type Tools struct {
 }
 
 const (
-	// toolPatience is longer than a tool of a disk that works waits for one answer.
+	// toolPatience is longer than a tool on a working disk waits for one answer.
 	toolPatience = 30 * time.Second
 	looks        = 5
-	// mostIdle bounds, for each turn that there is, how many may have given theirs to others: what hangs keeps its memory.
+	// mostIdle bounds, per turn, how many holders may have yielded: a tool that hangs keeps its memory.
 	mostIdle = 8
 )
 
-// NewTools allows so many at the same time, at least one.
+// NewTools allows so many turns at the same time, at least one.
 func NewTools(most int) *Tools {
 	return &Tools{free: make(chan struct{}, max(most, 1)), patience: toolPatience, turns: map[string]*turn{}}
 }
 
-// take waits for a turn to work on a device; nil where there is no bound. Kinds: Unavailable when the context
-// ended first.
+// take waits for a turn to work on a device; nil if there is no bound. Kinds: Unavailable when the context ended first.
 func (t *Tools) take(ctx context.Context, path string) (*turn, error) {
 	if t == nil {
 		return nil, nil

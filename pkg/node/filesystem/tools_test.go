@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// impatient is a context that is over in a moment, for what does nothing but wait until then.
+// impatient returns a context that ends soon, for calls that only wait until then.
 func impatient(t *testing.T) context.Context {
 	t.Helper()
 	// Stimulus: the caller has nothing that would end before.
@@ -20,7 +20,7 @@ func impatient(t *testing.T) context.Context {
 	return ctx
 }
 
-// untilItWaits does work on a device whose time ends once it waits for its turn.
+// untilItWaits does work on a device, with a time that ends once it waits for its turn.
 func untilItWaits(t *testing.T, tools *Tools, path string, work func(context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), enough)
@@ -34,8 +34,8 @@ func untilItWaits(t *testing.T, tools *Tools, path string, work func(context.Con
 	return <-done
 }
 
-// Whoever formats, checks, grows or repairs waits for its turn as long as its request lasts, says how many
-// are before it, and has touched nothing.
+// A call that formats, checks, grows or repairs waits for its turn as long as its request lasts. Its error says how
+// many are before it, and it has changed nothing.
 func TestTurns(t *testing.T) {
 	needTools(t, "ext4")
 	f := image(t, 16*mib)
@@ -103,7 +103,7 @@ func wantAllFree(t *testing.T, tools *Tools) {
 	}
 }
 
-// occupied is a device with a turn, and a tool that runs in it until it is told to end.
+// occupied returns a device with a turn, and a tool that runs in it until end is called.
 func occupied(t *testing.T, tools *Tools, script string) (path string, end func()) {
 	t.Helper()
 	d := attach(t, image(t, mib))
@@ -127,15 +127,15 @@ func occupied(t *testing.T, tools *Tools, script string) (path string, end func(
 	return d.Path, end
 }
 
-// quick are tools that lose patience soon.
+// quick returns Tools that lose patience soon.
 func quick(most int) *Tools {
 	tools := NewTools(most)
 	tools.patience = time.Second
 	return tools
 }
 
-// What hangs on one device gives its turn to those of others, and gets none back twice. What works keeps its own,
-// whether it computes or reads and writes.
+// A tool that hangs on one device yields its turn to other devices, and does not give it back again at its end. A tool
+// that works keeps its turn, whether it computes or reads and writes.
 func TestTurnOfWhatHangs(t *testing.T) {
 	for name, test := range map[string]struct {
 		script string
@@ -149,7 +149,7 @@ func TestTurnOfWhatHangs(t *testing.T) {
 			tools := quick(1)
 			path, end := occupied(t, tools, test.script)
 			limit := enough
-			if !test.hangs { // more than patience is enough to see that it is not lost
+			if !test.hangs { // longer than patience, to see that it is not lost
 				limit = 5 * tools.patience
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -168,7 +168,7 @@ func TestTurnOfWhatHangs(t *testing.T) {
 	}
 }
 
-// Two tools that hang do not keep a third device from being formatted, and the one who waits is told of them.
+// Two tools that hang do not keep a third device from being formatted, and a caller that waits is told of them.
 func TestHungToolsDoNotStopOthers(t *testing.T) {
 	needTools(t, "ext4")
 	tools := quick(2)
@@ -189,7 +189,7 @@ func TestHungToolsDoNotStopOthers(t *testing.T) {
 	}
 }
 
-// What goes on after it hung counts again.
+// A tool that continues after it hung counts again.
 func TestTurnIsTakenBack(t *testing.T) {
 	tools := quick(1)
 	goOn := pipe(t)
@@ -212,7 +212,7 @@ func TestTurnIsTakenBack(t *testing.T) {
 	wantKind(t, err, backends.Unavailable)
 }
 
-// There is an end to what may hang: each keeps its memory.
+// The number of tools that may hang is bounded: each keeps its memory.
 func TestHungToolsAreBounded(t *testing.T) {
 	tools := NewTools(1)
 	given := 0

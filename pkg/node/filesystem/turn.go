@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// turn is one that is waited for or was taken, to work on one device.
+// turn is a turn to work on one device, waiting or taken.
 type turn struct {
 	tools *Tools
 	path  string
 	taken atomic.Bool
-	tool  atomic.Pointer[process] // the one that runs; nil before the first
-	read  atomic.Int64            // bytes, by this process before the first tool
+	tool  atomic.Pointer[process] // the running one; nil before the first
+	read  atomic.Int64            // bytes read by this process before the first tool
 	ended chan struct{}           // closed by release
 	gone  chan struct{}           // closed by watch, at its end
 }
 
-// newTurn makes a turn that is waited for.
+// newTurn creates a waiting turn.
 func newTurn(t *Tools, path string) *turn {
 	n := &turn{tools: t, path: path, ended: make(chan struct{}), gone: make(chan struct{})}
 	t.mu.Lock()
@@ -26,7 +26,7 @@ func newTurn(t *Tools, path string) *turn {
 	return n
 }
 
-// forget ends that the turn stands for the device.
+// forget removes the turn from the turns of the Tools.
 func (n *turn) forget() {
 	n.tools.mu.Lock()
 	defer n.tools.mu.Unlock()
@@ -35,28 +35,28 @@ func (n *turn) forget() {
 	}
 }
 
-// runs notes which tool works in the turn.
+// runs records the tool that works in the turn.
 func (n *turn) runs(tool string, pid int) {
 	if n != nil {
 		n.tool.Store(&process{name: tool, pid: pid, since: time.Now()})
 	}
 }
 
-// reads notes that so many bytes more of the device were read.
+// reads adds to the number of bytes that were read of the device.
 func (n *turn) reads(bytes int64) {
 	if n != nil {
 		n.read.Add(bytes)
 	}
 }
 
-// done is what was done in the turn so far.
+// done returns what was done in the turn so far.
 func (n *turn) done() done {
 	d := n.tool.Load().done()
 	d.read += uint64(n.read.Load())
 	return d
 }
 
-// release lets go of the turn: it is somebody else's.
+// release gives the turn back for others to take.
 func (n *turn) release() {
 	if n == nil {
 		return
@@ -66,10 +66,9 @@ func (n *turn) release() {
 	n.forget()
 }
 
-// watch gives the turn to others while what works in it does nothing, as a tool does that waits for a device which
-// does not answer, and takes it back, when there is one free, once that goes on. It returns when the turn is over.
-// Looks are counted, not time: a machine that stood still, or had no time for this process, had none for the tool
-// either.
+// watch yields the turn to others while its holder does nothing, as a tool that waits for a device which does not
+// answer. It takes the turn back, if one is free, once the holder continues. It returns when the turn is over. watch
+// counts checks, not time: a machine that stood still, or had no time for this process, had none for the tool either.
 func (n *turn) watch() {
 	t := n.tools
 	defer close(n.gone)
@@ -96,7 +95,7 @@ func (n *turn) watch() {
 	}
 }
 
-// over ends a turn that counts, or one that was given to others.
+// over ends a turn, whether it counts or was yielded.
 func (n *turn) over(counts bool) {
 	n.tools.work.Add(-1)
 	if counts {
@@ -106,7 +105,7 @@ func (n *turn) over(counts bool) {
 	n.tools.idle.Add(-1)
 }
 
-// giveUp gives a turn to others, unless too many were given.
+// giveUp yields a turn to others, unless too many were yielded.
 func (t *Tools) giveUp() bool {
 	if t.idle.Add(1) > int64(mostIdle*cap(t.free)) {
 		t.idle.Add(-1)
@@ -127,7 +126,7 @@ func (t *Tools) resume() bool {
 	}
 }
 
-// queue says why somebody waits.
+// queue says why a turn has to wait.
 func (t *Tools) queue() string {
 	idle := t.idle.Load()
 	text := fmt.Sprintf("%d others are being formatted or checked on this node, and at most %d may be at the same time",
@@ -138,7 +137,7 @@ func (t *Tools) queue() string {
 	return text
 }
 
-// Progress says what works on a device, and how far it has come; nothing when nothing does.
+// Progress says what works on a device, and how far it has come; an empty string if nothing does.
 func (t *Tools) Progress(path string) string {
 	t.mu.Lock()
 	n := t.turns[path]

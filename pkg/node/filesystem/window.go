@@ -11,29 +11,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The signature areas, in bytes. All known signatures lie in the first 4 MiB and a header (the last copy
-// of a LUKS2 header) or the last MiB (ZFS labels, RAID superblocks, the second GPT) of a device. What may be
-// elsewhere when the beginning of a device was lost is in places.
+// The signature areas, in bytes. All known signatures lie in the first 4 MiB and a header (the last copy of a LUKS2
+// header) or the last MiB (ZFS labels, RAID superblocks, the second GPT) of a device. The function places has the other
+// places that may tell about a device that lost its beginning.
 const (
 	headArea = 5 << 20
 	tailArea = 1 << 20
-	// piece is how much is read at once of what has to be read in full.
+	// piece is how many bytes are read at once in an area that is read in full.
 	piece = 256 << 10
 )
 
-// window reads a device where signatures are. The first failure sticks, so that the readers of signatures need
-// not look for it: what cannot be read matches nothing, and is never blank.
+// window reads the signature areas of a device. The first error sticks, so that readers of signatures need not check
+// for it: an unreadable area matches nothing, and is never blank.
 type window struct {
 	r     io.ReaderAt
 	size  int64
 	quick int64 // a disk up to this size is read in full before it counts as blank
-	most  int64 // so much is read of what an image holds
+	most  int64 // at most this much of an image's contents is read
 	dense bool  // an image holds more than that
-	// noted, where set, is told how many bytes were read of a device that may be blank.
+	// noted, if set, is called with the number of bytes that were read of a device that may be blank.
 	noted func(bytes int64)
 	parts []part
 	err   error
-	seen  string // what is not zero, and where
+	seen  string // the contents that are not zero, and where
 }
 
 // part is a piece of the device that was read beforehand.
@@ -42,7 +42,7 @@ type part struct {
 	data   []byte
 }
 
-// newWindow reads what is looked at on every device.
+// newWindow reads the extents that are checked on every device.
 func newWindow(r io.ReaderAt, size int64) *window {
 	w := &window{r: r, size: size, quick: quickWhole, most: quickWhole}
 	for _, e := range lookedAt(size) {
@@ -54,9 +54,8 @@ func newWindow(r io.ReaderAt, size int64) *window {
 // extent is a range of bytes of a device.
 type extent struct{ offset, length int64 }
 
-// Announce has the kernel begin to read what Probe looks at on an open device of so many bytes, and waits for none of
-// it: a device takes hardly longer for all the places at once than for one. It is a hint: Probe tells what cannot be
-// read.
+// Announce makes the kernel begin to read what Probe inspects on an open device of this size, and does not wait: for a
+// device all the places at once take hardly longer than one. It is a hint: Probe reports what cannot be read.
 func Announce(dev *os.File, size int64) { announce(dev, lookedAt(size)) }
 
 func announce(dev *os.File, list []extent) {
@@ -65,8 +64,8 @@ func announce(dev *os.File, list []extent) {
 	}
 }
 
-// lookedAt are the extents where signatures() and the mark are looked for, so that on a device that holds something no
-// more is read than these few; what a signature needs beyond them is read when it asks (at).
+// lookedAt returns the extents of signatures() and the mark, so that on a device with contents only these few are read.
+// What a signature needs beyond them is read on demand (at).
 func lookedAt(size int64) []extent {
 	const (
 		head = 72 << 10 // up to the second superblock of UFS and the first of btrfs
@@ -74,7 +73,7 @@ func lookedAt(size int64) []extent {
 	)
 	list := []extent{{0, min(head, size)}}
 	near := func(offset, length int64) {
-		// Whole pages, since the kernel reads nothing less.
+		// Whole pages, because the kernel reads no less.
 		start := max(head, offset&^(markSize-1))
 		if end := min(size, (offset+length+markSize-1)&^(markSize-1)); start < end {
 			list = append(list, extent{start, end - start})
@@ -84,7 +83,7 @@ func lookedAt(size int64) []extent {
 	near(vmfsFilesystem, 4)
 	near(size-tail, tail)
 	near(raid09Place(size), 8)
-	for _, back := range []int64{131072 + 512, 255 * 512, 399 * 512} { // DDF, and the places of Promise's
+	for _, back := range []int64{131072 + 512, 255 * 512, 399 * 512} { // DDF, and two places of Promise
 		near(size-back, 512)
 	}
 	for _, place := range markPlaces(size) {
@@ -93,7 +92,7 @@ func lookedAt(size int64) []extent {
 	return list
 }
 
-// read reads exactly so many bytes; nothing after a failure.
+// read reads exactly this many bytes; nil after an error.
 func (w *window) read(offset, length int64) []byte {
 	if w.err != nil {
 		return nil
@@ -105,7 +104,7 @@ func (w *window) read(offset, length int64) []byte {
 	return buf
 }
 
-// at returns so many bytes from the offset, or nil where the device has no such place.
+// at returns this many bytes from the offset, or nil if the device has no such place.
 func (w *window) at(offset, length int64) []byte {
 	if offset < 0 || offset > w.size-length {
 		return nil
@@ -118,13 +117,13 @@ func (w *window) at(offset, length int64) []byte {
 	return w.read(offset, length)
 }
 
-// has reports whether the bytes are found at the offset.
+// has reports whether the bytes are at the offset.
 func (w *window) has(offset int64, magic string) bool {
 	return string(w.at(offset, int64(len(magic)))) == magic
 }
 
-// zero reports whether every byte of an extent is zero, and says in w.seen which is the first that is not. A mark that
-// is in its place counts for nothing: what bears one was blank, and what holds no more is so still.
+// zero reports whether every byte of an extent is zero, and records the first other byte in w.seen. A mark in its place
+// does not count: the device was blank before, and still is if it holds nothing else.
 func (w *window) zero(ctx context.Context, offset, length int64) bool {
 	zeros, buf := make([]byte, min(piece, length)), make([]byte, min(piece, length))
 	for end := offset + length; offset < end; offset += piece {
@@ -153,7 +152,7 @@ func (w *window) zero(ctx context.Context, offset, length int64) bool {
 	return true
 }
 
-// clearMarks takes the marks out of what was read from an offset on.
+// clearMarks removes the marks from data that was read at an offset.
 func (w *window) clearMarks(part []byte, offset int64) {
 	for _, place := range markPlaces(w.size) {
 		start := place - offset
@@ -167,7 +166,7 @@ func (w *window) clearMarks(part []byte, offset int64) {
 	}
 }
 
-// readFull fills the buffer; the end of the device before that is an error.
+// readFull fills the buffer; an earlier end of the device is an error.
 func readFull(r io.ReaderAt, buf []byte, offset int64) error {
 	n, err := r.ReadAt(buf, offset)
 	if n == len(buf) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// What is on the disk of the log of an xfs (xfs_log_format.h in the kernel's fs/xfs/libxfs). All is counted in basic
-// blocks, of which each begins with the number of the cycle in which it was written: the log is a ring.
+// The on-disk format of the log of an xfs (xfs_log_format.h in the kernel's fs/xfs/libxfs). Positions are in basic
+// blocks. The log is a ring, and each block begins with the number of the cycle in which it was written.
 const (
 	logBlock       = 512
 	logMagic       = 0xfeedbabe
@@ -23,9 +23,9 @@ const (
 	logRecordMost  = 256<<10/512 + 256 // blocks of a record: XLOG_MAX_RECORD_BSIZE, and room for its header and padding
 )
 
-// UnreplayedXFS reports whether the log of an xfs holds anything that has to be replayed for its files to be seen. A
-// log that was closed by an unmount holds nothing; neither does that of a filesystem that was frozen, which notes its
-// superblock only. What is not understood has to be replayed. Kinds: Unavailable.
+// UnreplayedXFS reports whether the log of an xfs contains anything that must be replayed before its files can be seen.
+// A log that was closed by an unmount contains nothing. Neither does the log of a frozen filesystem, which contains
+// only its superblock. Anything that is not understood must be replayed. Kinds: Unavailable.
 func UnreplayedXFS(ctx context.Context, dev *os.File, size int64) (bool, error) {
 	call := deadline.Call{Name: fmt.Sprintf("reading the log of the xfs on %q", dev.Name())}
 	return deadline.Do(ctx, call, func(context.Context) (bool, error) {
@@ -57,7 +57,7 @@ func logOf(w *window) (xfsLog, bool) {
 	return l, ok && l.blocks > logRecordMost && start+l.blocks*logBlock <= w.size
 }
 
-// read returns blocks from one on, round the end of the ring; zeros after a failure.
+// read returns blocks from one on, wrapping at the end of the ring; zeros after an error.
 func (l xfsLog) read(block, count int64) []byte {
 	data := make([]byte, 0, count*logBlock)
 	for count > 0 {
@@ -69,7 +69,7 @@ func (l xfsLog) read(block, count int64) []byte {
 	return append(data, make([]byte, cap(data)-len(data))...)
 }
 
-// cycle is the number of the cycle in which a block was written; 0 for never.
+// cycle returns the number of the cycle in which a block was written; 0 for never.
 func (l xfsLog) cycle(block int64) uint32 {
 	data := l.read(block, 1)
 	if first := binary.BigEndian.Uint32(data); first != logMagic {
@@ -78,9 +78,9 @@ func (l xfsLog) cycle(block int64) uint32 {
 	return binary.BigEndian.Uint32(data[4:])
 }
 
-// head is the block after the last that was written: the first one whose cycle is that of the last block of the ring.
-// Where writes were torn there may be several such, and any does: what is before it then is no end of an unmount that
-// counts.
+// head returns the block after the last one written: the first one whose cycle is that of the last block of the ring.
+// After torn writes there may be several, and any of them will do: what is before it then is not the end of a valid
+// unmount.
 func (l xfsLog) head() int64 {
 	last := l.cycle(l.blocks - 1)
 	if l.cycle(0) == last {
@@ -97,7 +97,7 @@ type logRecord struct {
 	ops    []byte
 }
 
-// record reads the record whose header is a block.
+// record reads the record whose header is at a block.
 func (l xfsLog) record(block int64) (logRecord, bool) {
 	header := l.read(block, 1)
 	u32 := binary.BigEndian.Uint32
@@ -108,7 +108,7 @@ func (l xfsLog) record(block int64) (logRecord, bool) {
 	}
 	r := logRecord{(block%l.blocks + l.blocks) % l.blocks, headers + data, l.read(block, headers),
 		l.read(block+headers, data)}
-	for i := range min(data, headers*64) { // The first word of each block is in the header: its place has the cycle.
+	for i := range min(data, headers*64) { // The first word of each block is in the header: the cycle is in its place.
 		at := i/64*logBlock + i%64*4
 		if i < 64 {
 			at += 44 // h_cycle_data
@@ -136,7 +136,7 @@ func (l xfsLog) clean() bool {
 	return false
 }
 
-// unmount reports whether the record is that of an unmount, and so the end of all.
+// unmount reports whether the record is that of an unmount, and so the last one.
 func (r logRecord) unmount() bool {
 	const flags = 9
 	// h_num_logops
@@ -159,11 +159,11 @@ func (l xfsLog) superblockOnly(last logRecord, head int64) bool {
 	return false
 }
 
-// superblockOnly looks at each operation of a record: the beginning and the end of a transaction have no data, its
-// header has its magic, and a buffer's place is followed by its contents.
+// superblockOnly checks each operation of a record: the beginning and the end of a transaction have no data, its header
+// has its magic, and a buffer's place is followed by its contents.
 func (r logRecord) superblockOnly() bool {
 	const header = 12
-	contents := 0 // operations that are contents of the superblock's buffer
+	contents := 0 // number of operations that are contents of the superblock's buffer
 	at := 0
 	for range binary.BigEndian.Uint32(r.header[40:]) { // h_num_logops
 		if at+header > len(r.ops) {

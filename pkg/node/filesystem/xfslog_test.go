@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// The log of an xfs is clean when it was unmounted, or frozen, and at no other time, wherever in its ring that was.
+// The log of an xfs is clean after an unmount or a freeze, and at no other time, wherever in its ring that was.
 func TestUnreplayedXFS(t *testing.T) {
 	for name, test := range map[string]struct {
 		options string
@@ -64,7 +64,7 @@ func TestUnreplayedXFS(t *testing.T) {
 	}
 }
 
-// work makes and removes files, each of which goes to the log at once.
+// work creates and removes files, each of which goes to the log at once.
 func work(t *testing.T, dir string, round, files int) {
 	t.Helper()
 	root, err := os.Open(dir)
@@ -111,7 +111,7 @@ func freeze(t *testing.T, dir string, request uint) {
 	}
 }
 
-// flushed forgets what was read of the device before: the kernel's own writes pass by that.
+// flushed drops cached reads of the device, which the kernel's own writes bypass.
 func flushed(t *testing.T, d *device.Device) {
 	t.Helper()
 	if err := unix.IoctlSetInt(int(d.File.Fd()), unix.BLKFLSBUF, 0); err != nil {
