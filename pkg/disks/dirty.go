@@ -2,7 +2,7 @@ package disks
 
 import "github.com/stowage-csi/stowage/pkg/disks/method"
 
-// touch notes that a wipe begins or goes on, and that its volume is dirty, unless it changes nothing.
+// touch notes that a wipe begins or continues, and that its volume is dirty, unless the wipe changes nothing.
 func (e *Engine) touch(o *operation, size, position int64) error {
 	if o.note.Method != method.None {
 		if err := e.soil(o.note.Volume); err != nil {
@@ -12,9 +12,9 @@ func (e *Engine) touch(o *operation, size, position int64) error {
 	return e.progress(o, size, position)
 }
 
-// soil notes, durably, that a volume is dirty, before a wipe touches its first byte. Else a wipe that is withdrawn, or
-// lost with its NodeStorage, would leave a disk that looks blank, since its beginning is, and holds the rest of its
-// data. Only a whole wipe takes the note away.
+// soil durably notes that a volume is dirty, before a wipe changes its first byte. Otherwise a wipe that is withdrawn,
+// or lost with its NodeStorage, would leave a disk that looks blank because its beginning is, and holds the rest of its
+// data. Only a complete wipe removes the note.
 func (e *Engine) soil(volume string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// cut is a context that ends when something is so.
+// cut is a context that ends when a condition holds.
 type cut struct {
 	context.Context
 	isSo func() bool
@@ -55,8 +55,8 @@ func dirtyBench(t *testing.T, config string) func() *Engine {
 	}
 }
 
-// look is the only volume, once an engine was told that nothing is wanted, as of a NodeStorage that is made anew. Tests
-// beside this one may have it open for a moment.
+// look returns the only volume, after telling the engine that nothing is wanted, as of a new NodeStorage. Concurrent
+// tests may have the volume open for a moment.
 func look(t *testing.T, e *Engine) report.Volume {
 	t.Helper()
 	check(t, e.Want(report.Wanted{}))
@@ -77,7 +77,7 @@ func attempt(ctx context.Context, e *Engine, o *operation) error {
 	return alone(func() error { return e.attempt(ctx, o) })
 }
 
-// alone does something with a device, and once more each time that it met a test beside this one.
+// alone retries work on a device as long as it meets a concurrent test.
 func alone(do func() error) error {
 	for late := time.Now().Add(2 * time.Minute); ; {
 		err := do()
@@ -87,8 +87,8 @@ func alone(do func() error) error {
 	}
 }
 
-// TestCutWipe ends the wipe of a disk that was never offered after its first step: the disk looks blank then, and is
-// dirty until a whole wipe.
+// TestCutWipe ends the wipe of a disk that was never offered after its first step. The disk then looks blank, and is
+// dirty until a complete wipe.
 func TestCutWipe(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "disk.img")
 	check(t, errors.Join(os.WriteFile(image, []byte("data of somebody"), 0o600), os.Truncate(image, 192<<20)))
@@ -139,7 +139,7 @@ func TestCutEmptying(t *testing.T) {
 	check(t, e.Close())
 }
 
-// TestSoil checks what a wipe notes before it begins, and that an offer keeps it in mind.
+// TestSoil checks what a wipe notes before it begins, and that an offer keeps the note.
 func TestSoil(t *testing.T) {
 	for name, c := range map[string]struct{ before, want *volumeNote }{
 		"never offered": {nil, &volumeNote{Dirty: true}},

@@ -22,26 +22,24 @@ type Options struct {
 	Config discovery.Config
 	// StateDir holds the notes. It must outlive restarts of the node.
 	StateDir string
-	// LinkDir holds a link to each device, under the volume's name. It is in memory, so that no link outlives the start of
-	// the machine.
+	// LinkDir holds a link to each device, under the volume's name. It is in memory, so that no link survives a reboot.
 	LinkDir string
-	// LinkPath leads to LinkDir: volumes are reported below it. It must outlive restarts of the node.
+	// LinkPath leads to LinkDir: volumes are reported with paths below it. It must outlive restarts of the node.
 	LinkPath string
-	// Rescan is how long volumes are not looked for when no event tells of a change.
+	// Rescan is how often to look for volumes if no event reports a change.
 	Rescan time.Duration
-	// FirstPause and LastPause are how long a deletion that failed waits before it is tried again: the first time, and at
-	// most.
+	// FirstPause and LastPause bound the pause before a failed deletion is retried: the first pause, and the longest.
 	FirstPause, LastPause time.Duration
 	Log                   *slog.Logger
 }
 
-// Engine keeps the volumes of a node.
+// Engine manages the volumes of a node.
 type Engine struct {
 	options Options
 	notes   notes
 	lock    *os.File
-	start   string        // tells this process from an earlier one
-	scans   chan struct{} // holds one while a look is wanted
+	start   string        // distinguishes this process from an earlier one
+	scans   chan struct{} // holds one element while a look is requested
 	running sync.WaitGroup
 	calls   deadline.Calls // looks that were given up and still run
 
@@ -51,18 +49,18 @@ type Engine struct {
 	changed    chan struct{} // closed with the next change
 	problem    string
 	found      []report.Volume
-	told       bool // what is wanted
+	told       bool // what is wanted is known
 	wanted     report.Wanted
 	offers     map[string]string // ids by volume
 	heard      map[string]hearing
-	looks      int // that have begun
-	foundBy    int // the look
+	looks      int // number of looks that have begun
+	foundBy    int // number of the look that filled found
 	volumes    map[string]*volumeNote
 	operations map[string]*operationNote
 	active     map[string]*operation
 }
 
-// Open reads the notes. Only one Engine may have a state directory.
+// Open reads the notes. Only one Engine may use a state directory.
 func Open(o Options) (*Engine, error) {
 	n, err := openNotes(o.StateDir)
 	if err != nil {
@@ -93,7 +91,7 @@ func Open(o Options) (*Engine, error) {
 // Close ends an Engine that does not Run.
 func (e *Engine) Close() error { return e.lock.Close() }
 
-// Run looks for volumes and carries deletions out until the context ends.
+// Run looks for volumes and carries out deletions until the context ends.
 func (e *Engine) Run(ctx context.Context) error {
 	defer func() { _ = e.lock.Close() }() // It was only locked.
 	defer e.running.Wait()
@@ -111,7 +109,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return e.scan(ctx, e.scanOnce)
 }
 
-// watch asks for a look with each event, and listens again when that fails.
+// watch requests a look after each event, and listens again after a failure.
 func (e *Engine) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := discovery.Watch(ctx, e.look); err != nil {
@@ -124,7 +122,7 @@ func (e *Engine) watch(ctx context.Context) {
 	}
 }
 
-// look asks for a look at the disks.
+// look requests a look at the disks.
 func (e *Engine) look() {
 	select {
 	case e.scans <- struct{}{}:
@@ -132,7 +130,7 @@ func (e *Engine) look() {
 	}
 }
 
-// State returns the state as soon as its revision is another than after, or the context ends.
+// State returns the state once its revision differs from after, or the context ends.
 func (e *Engine) State(ctx context.Context, after string) report.State {
 	for {
 		e.mu.Lock()
@@ -149,7 +147,7 @@ func (e *Engine) State(ctx context.Context, after string) report.State {
 	}
 }
 
-// snapshot is the state. The lock is held.
+// snapshot returns the state. The lock is held.
 func (e *Engine) snapshot() report.State {
 	s := report.State{Revision: fmt.Sprintf("%s.%d", e.start, e.revision), Problem: e.problem,
 		Volumes: slices.Clone(e.found)}
@@ -162,22 +160,22 @@ func (e *Engine) snapshot() report.State {
 	return s
 }
 
-// change tells those who wait. The lock is held.
+// change wakes the callers that wait for a change. The lock is held.
 func (e *Engine) change() {
 	e.revision++
 	close(e.changed)
 	e.changed = make(chan struct{})
 }
 
-// Want takes what is offered and wanted. Offered volumes are noted as dirty before it returns, and their state is
-// Offered once a look that began later has found them free.
+// Want takes the offers and the wanted deletions. It durably notes offered volumes as dirty before it returns. Their
+// state is Offered once a look that began later has found them free.
 func (e *Engine) Want(w report.Wanted) error {
 	if err := w.Check(); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.told && reflect.DeepEqual(e.wanted, w) { // The agent says so after each change.
+	if e.told && reflect.DeepEqual(e.wanted, w) { // The agent repeats it after each change.
 		return nil
 	}
 	for _, o := range w.Offers {
@@ -197,11 +195,11 @@ func (e *Engine) Want(w report.Wanted) error {
 		e.options.Log.Warn("notes of earlier deletions stay", "error", err)
 	}
 	e.change()
-	e.look() // What is offered no more can be looked at.
+	e.look() // Volumes that are no longer offered can be examined.
 	return nil
 }
 
-// noteOffer notes that somebody may write to the volume from now on. The lock is held.
+// noteOffer notes that others may write to the volume from now on. The lock is held.
 func (e *Engine) noteOffer(o report.Offer, deletions []report.Deletable) error {
 	before, note := e.volumes[o.Volume], &volumeNote{Offer: o.ID, Dirty: true}
 	switch {
@@ -221,7 +219,7 @@ func (e *Engine) noteOffer(o report.Offer, deletions []report.Deletable) error {
 	return nil
 }
 
-// isWiped reports whether one of the deletions is of the volume, and complete. The lock is held.
+// isWiped reports whether one of the deletions is of the volume and complete. The lock is held.
 func (e *Engine) isWiped(volume string, deletions []report.Deletable) bool {
 	return slices.ContainsFunc(deletions, func(d report.Deletable) bool {
 		note := e.operations[d.ID]
@@ -229,7 +227,7 @@ func (e *Engine) isWiped(volume string, deletions []report.Deletable) bool {
 	})
 }
 
-// noteOperation notes that a deletion is wanted. An id that is known means what it meant. The lock is held.
+// noteOperation notes that a deletion is wanted. A known id must mean the same deletion. The lock is held.
 func (e *Engine) noteOperation(d report.Deletable) error {
 	if note := e.operations[d.ID]; note != nil {
 		if note.Deletable != d {
@@ -254,7 +252,7 @@ func (e *Engine) isWanted(id string) bool {
 	return slices.ContainsFunc(e.wanted.Deletions, func(d report.Deletable) bool { return d.ID == id })
 }
 
-// history is what is known of a volume: before its offer, if no look has proven that. The lock is held.
+// history returns what is known about a volume: from before its offer, if no look has proven that. The lock is held.
 func (e *Engine) history(name string) discovery.History {
 	var h discovery.History
 	_, isOffered := e.offers[name]
@@ -265,7 +263,7 @@ func (e *Engine) history(name string) discovery.History {
 			h.Unproven, h.Withdrawn, h.Taken, h.Dirty = true, !isOffered, false, note.DirtyBefore
 		}
 	}
-	h.Taken = h.Taken || h.Dirty && !e.told // It may well be offered.
+	h.Taken = h.Taken || h.Dirty && !e.told // It may be offered.
 	for _, o := range e.active {
 		h.Taken = h.Taken || o.note.Volume == name
 	}

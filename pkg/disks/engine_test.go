@@ -48,7 +48,7 @@ func image(t *testing.T, size int64) string {
 	return path
 }
 
-// bench is a node whose engine can be started again and again.
+// bench is a node whose engine can be restarted.
 type bench struct {
 	config, state string
 	links, path   string // links is in memory, and path leads there
@@ -63,7 +63,7 @@ func newBench(t *testing.T, config string) *bench {
 	return &bench{config, t.TempDir(), filepath.Join(run, "links"), filepath.Join(t.TempDir(), "links")}
 }
 
-// options are those of its engine.
+// options returns the options of its engine.
 func (b *bench) options(t *testing.T) disks.Options {
 	t.Helper()
 	config, err := discovery.Parse([]byte(b.config))
@@ -97,7 +97,7 @@ func (b *bench) start(t *testing.T) (e *disks.Engine, stop func()) {
 	return e, stop
 }
 
-// await waits for a state that is as it should be.
+// await waits for a state that satisfies the condition is.
 func await(t *testing.T, e *disks.Engine, what string, is func(report.State) bool) report.State {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -130,7 +130,7 @@ func remove(volume, id string, m method.Method) []report.Deletable {
 	return []report.Deletable{{ID: id, Volume: volume, Method: m}}
 }
 
-// use writes a canary as a tenant does.
+// use writes canaries as a tenant does.
 func use(t *testing.T, path string) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -188,8 +188,8 @@ func TestMountPointCycle(t *testing.T) {
 	await(t, e, "offered again", in(report.Available))
 }
 
-// TestCompleteNeverRunsAgain asks for a deletion that is complete, as an agent does that reads an old spec, now and
-// after a start.
+// TestCompleteNeverRunsAgain requests a complete deletion again, like an agent that reads an old spec, now and after a
+// restart.
 func TestCompleteNeverRunsAgain(t *testing.T) {
 	file := image(t, 64*mib)
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, file)))
@@ -214,7 +214,7 @@ func TestCompleteNeverRunsAgain(t *testing.T) {
 	}
 }
 
-// TestDirty checks that a volume that was offered is not Available before it is wiped, though the spec is lost and the
+// TestDirty checks that a volume that was offered is not Available before it is wiped, even if the spec is lost and the
 // node restarts.
 func TestDirty(t *testing.T) {
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, image(t, 64*mib))))
@@ -234,8 +234,8 @@ func TestDirty(t *testing.T) {
 	await(t, e, "clean", in(report.Available))
 }
 
-// TestUndeleted withdraws a deletion that is complete while the volume stays offered, as where its PersistentVolume
-// came late and was bound: whoever has it may write, so that it is dirty when the offer is lost.
+// TestUndeleted withdraws a complete deletion while the volume stays offered, as when its PersistentVolume came late
+// and was bound. Its user may write, so it is dirty when the offer is lost.
 func TestUndeleted(t *testing.T) {
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s], notBlank: true}]", testfs.Attach(t, image(t, 64*mib))))
 	e, stop := b.start(t)
@@ -253,7 +253,7 @@ func TestUndeleted(t *testing.T) {
 	never(t, e, report.Available, report.Dirty)
 }
 
-// TestInUse checks that what somebody uses is not wiped, and is once it is free, under the same id.
+// TestInUse checks that a volume in use is not wiped, and is wiped under the same id once it is free.
 func TestInUse(t *testing.T) {
 	file := image(t, 64*mib)
 	node := testfs.Attach(t, file)
@@ -271,7 +271,7 @@ func TestInUse(t *testing.T) {
 	await(t, e, "wiped", deletion(report.Complete))
 }
 
-// TestFamily checks that a disk is not wiped, whoever asks for it, while a partition of it is offered.
+// TestFamily checks that a disk is not wiped while a partition of it is offered.
 func TestFamily(t *testing.T) {
 	file := image(t, 64*mib)
 	node := testfs.Attach(t, file)
@@ -291,7 +291,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// TestPulled checks that a volume whose disk is gone has no link, is not taken for another that got its name, and is
+// TestPulled checks that a volume whose disk is gone has no link, is not mistaken for a disk that got its name, and is
 // wiped when it is back on another path.
 func TestPulled(t *testing.T) {
 	file, other := image(t, 64*mib), image(t, 64*mib)
@@ -342,7 +342,7 @@ func named(s report.State, node string) report.Volume {
 	return s.Volumes[i]
 }
 
-// TestWipeResumes stops the engine in the middle of wipes, again and again.
+// TestWipeResumes stops the engine in the middle of wipes, repeatedly.
 func TestWipeResumes(t *testing.T) {
 	file := image(t, 1024*mib)
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, file)))
@@ -369,15 +369,15 @@ func TestWipeResumes(t *testing.T) {
 	}
 }
 
-// TestHungDisk checks that a disk that does not answer is looked at no more until an earlier look has come back: each
-// keeps a thread.
+// TestHungDisk checks that a disk that does not answer is not examined again until an earlier look has returned: each
+// look keeps a thread.
 func TestHungDisk(t *testing.T) {
 	server := stall.Serve(t)
 	path := filepath.Join(server.Real, "disk.img")
 	must(t, errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 64*mib)))
 	node := testfs.Attach(t, filepath.Join(server.Dir, "disk.img"))
 	server.Stop(t)
-	t.Cleanup(func() { server.Continue(t) }) // or it could not be detached
+	t.Cleanup(func() { server.Continue(t) }) // otherwise it could not be detached
 	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node)).start(t)
 	says := func(part string) func(report.State) bool {
 		return func(s report.State) bool {
@@ -398,7 +398,7 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
-// TestOneEngine checks that two cannot have one state directory.
+// TestOneEngine checks that two engines cannot share a state directory.
 func TestOneEngine(t *testing.T) {
 	b := newBench(t, "devices: [{paths: [/dev/none]}]")
 	b.start(t)
@@ -407,7 +407,7 @@ func TestOneEngine(t *testing.T) {
 	}
 }
 
-// TestDamagedNote checks that a note that cannot be read stops the start: what it said of a volume is not guessed.
+// TestDamagedNote checks that an unreadable note prevents the start: its contents are not guessed.
 func TestDamagedNote(t *testing.T) {
 	b := newBench(t, "devices: [{paths: [/dev/none]}]")
 	_, stop := b.start(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// relativesOf names the volumes that share bytes with an open device.
+// relativesOf returns the names of the volumes that share bytes with an open device.
 func relativesOf(f *os.File) ([]string, error) {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &stat); err != nil {
@@ -20,12 +20,12 @@ func relativesOf(f *os.File) ([]string, error) {
 	return discovery.Relatives(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 }
 
-// isApart checks that a device shares no bytes with a volume that is offered: somebody may use that one any moment. Two
-// that are wiped exclude each other, since each is open exclusively.
+// isApart checks that a device shares no bytes with an offered volume, which may be used at any moment. Two wipes
+// exclude each other, because each opens its device exclusively.
 //
-// Of a disk and its partition that are both to be wiped, as earlier versions offered both, the partition comes first:
-// else each would wait for the other's offer to go. Nobody has a disk that is to be wiped. That may be withdrawn at any
-// time, so that this is asked with each step of a wipe.
+// Earlier versions offered both a disk and its partition. If both are to be wiped, the partition comes first; otherwise
+// each would wait for the other's offer to go. A disk that is to be wiped has no user. Its deletion may be withdrawn at
+// any time, so each step of a wipe calls isApart.
 func (e *Engine) isApart(v report.Volume, relatives []string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

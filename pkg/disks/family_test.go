@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestBothOffered has a disk and its partition wiped that are both offered, as an earlier version did: the partition
-// first, and the disk once the offer of that is gone.
+// TestBothOffered wipes a disk and its partition that are both offered, as by an earlier version: first the partition,
+// then the disk, once the partition's offer is gone.
 func TestBothOffered(t *testing.T) {
 	file := image(t, 64*mib)
 	node := testfs.Attach(t, file)
@@ -44,8 +44,8 @@ func TestBothOffered(t *testing.T) {
 	}
 }
 
-// TestPartitionedMeanwhile has somebody partition a disk after its offer: it is dirty then, and can be wiped, instead
-// of waiting for its partition, which waits for the disk.
+// TestPartitionedMeanwhile partitions a disk after its offer. The disk is then dirty and can be wiped, instead of
+// waiting for its partition, which waits for the disk.
 func TestPartitionedMeanwhile(t *testing.T) {
 	node := testfs.Attach(t, image(t, 64*mib))
 	b := newBench(t, fmt.Sprintf("devices: [{paths: ['%s', '%sp*'], partitions: true}]", node, node))

@@ -13,9 +13,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// openLinks makes the directory of links, and has the path that PersistentVolumes name lead to it. The kubelet follows
-// a link without a look at the disk, and before any process of ours runs: one of before the start of the machine may
-// lead to another disk by now.
+// openLinks creates the directory of links, and makes the path in PersistentVolumes lead to it. The kubelet follows a
+// link without checking the disk, and before any process of this driver runs: a link from before a reboot may lead to
+// another disk.
 func openLinks(path, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil { // Others may read links.
 		return err
@@ -37,8 +37,8 @@ func openLinks(path, dir string) error {
 	return replaceLink(path, dir)
 }
 
-// removeLinks removes a directory of links on a disk, as earlier versions had it. What is no link stays, and so does
-// the directory then, which is an error.
+// removeLinks removes a directory of links on a disk, which earlier versions used. It keeps anything that is not a
+// link; then the directory remains too, which is an error.
 func removeLinks(path string) error {
 	switch info, err := os.Lstat(path); {
 	case errors.Is(err, os.ErrNotExist):
@@ -60,8 +60,8 @@ func removeLinks(path string) error {
 	return errors.Join(err, os.Remove(path))
 }
 
-// unlinkOthers removes the links that do not lead to their volume any more: a disk may have gone while no process of
-// ours ran, and another have got its node. A disk that does not answer keeps no other waiting.
+// unlinkOthers removes the links that no longer lead to their volume: while no process of this driver ran, a disk may
+// have gone, and another may have got its node. A disk that does not answer does not delay the others.
 func (e *Engine) unlinkOthers(ctx context.Context) error {
 	entries, err := os.ReadDir(e.options.LinkDir)
 	if err != nil {
@@ -85,8 +85,8 @@ func (e *Engine) unlinkOther(ctx context.Context, entry os.DirEntry) error {
 	return os.Remove(path)
 }
 
-// leadsTo reports whether a link leads to the volume of the name. A disk that does not answer is not known to be; at
-// the end of the engine that is no answer.
+// leadsTo reports whether a link leads to the volume of the name. A disk that does not answer counts as another, except
+// at the end of the engine, when the lack of an answer means nothing.
 func leadsTo(ctx context.Context, path, name string) bool {
 	var stat unix.Stat_t
 	if err := unix.Stat(path, &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
@@ -96,8 +96,8 @@ func leadsTo(ctx context.Context, path, name string) bool {
 	return err == nil && is == name || ctx.Err() != nil
 }
 
-// link keeps a link to each device under its volume's name, and removes those of devices that are gone. A volume that
-// is offered keeps its link also when no rule selects it any more: a pod that is started again needs it.
+// link keeps a link to each device under its volume's name, and removes the links of devices that are gone. An offered
+// volume keeps its link even if no rule selects it any more: a pod that is started again needs it.
 func (e *Engine) link(ctx context.Context, found []report.Volume) error {
 	keep, errs := map[string]bool{}, []error(nil)
 	for i := range found {
@@ -130,7 +130,7 @@ func (e *Engine) link(ctx context.Context, found []report.Volume) error {
 	return nil
 }
 
-// unlisted are the volumes that are offered, or may be, and were not found.
+// unlisted returns the volumes that are offered, or may be, and were not found.
 func (e *Engine) unlisted(found []report.Volume) map[string]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -146,7 +146,7 @@ func (e *Engine) unlisted(found []report.Volume) map[string]bool {
 	return names
 }
 
-// replaceLink makes a link, or makes it lead elsewhere, in one step.
+// replaceLink creates or changes a link in one step.
 func replaceLink(path, to string) error {
 	if now, err := os.Readlink(path); err == nil && now == to {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestOldLinks checks that a directory of links on a disk, as earlier versions had it, becomes a link to the one in
-// memory, and that nothing but links is removed.
+// TestOldLinks checks that a directory of links on a disk, from an earlier version, becomes a link to the one in
+// memory, and that only links are removed.
 func TestOldLinks(t *testing.T) {
 	node := testfs.Attach(t, image(t, 64*mib))
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node))
@@ -29,7 +29,7 @@ func TestOldLinks(t *testing.T) {
 		t.Errorf("with a file in it: %v", err)
 	}
 	must(t, os.Remove(file))
-	for range 2 { // The second time it is a link already.
+	for range 2 { // The second time it is already a link.
 		e, stop := b.start(t)
 		v := await(t, e, "found", in(report.Available)).Volumes[0]
 		if to, err := os.Readlink(b.path); err != nil || to != b.links {
@@ -75,8 +75,8 @@ func TestSwapped(t *testing.T) {
 	}
 }
 
-// TestStaleLink checks that no engine looks for disks beside a link that leads elsewhere: whoever follows it until then
-// gets another's disk.
+// TestStaleLink checks that an engine does not look for disks while a link leads elsewhere: until then, a program that
+// follows the link gets another volume's disk.
 func TestStaleLink(t *testing.T) {
 	b := newBench(t, "devices: [{paths: [/dev/none]}]")
 	e, err := disks.Open(b.options(t))
@@ -90,8 +90,8 @@ func TestStaleLink(t *testing.T) {
 	}
 }
 
-// TestUnselected checks that a volume that is offered keeps its link when no rule selects it any more, on whatever node
-// it is, and loses it with the offer.
+// TestUnselected checks that an offered volume keeps its link when no rule selects it any more, whatever its node, and
+// loses the link with the offer.
 func TestUnselected(t *testing.T) {
 	file := image(t, 64*mib)
 	b := newBench(t, "")

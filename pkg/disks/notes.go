@@ -16,23 +16,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// volumeNote is what is remembered of a volume.
+// volumeNote is what is remembered about a volume.
 type volumeNote struct {
 	Offer string        `json:"offer"` // the last one
 	Dirty bool          `json:"dirty"` // it was not wiped since, or not as a whole
 	Wiped method.Method `json:"wiped,omitempty"`
-	// Left is what a wipe that changes nothing has left (discovery.Contents). Notes of earlier versions do not say.
+	// Left is what a wipe that changes nothing left (discovery.Contents). Notes of earlier versions lack it.
 	Left string `json:"left,omitempty"`
-	// Unproven says that no look has found the volume free since it was offered. Notes of earlier versions say so of none.
+	// Unproven says that no look has found the volume free since it was offered. Notes of earlier versions never say so.
 	Unproven bool `json:"unproven,omitempty"`
-	// DirtyBefore says that it was dirty when it was offered.
+	// DirtyBefore says that the volume was dirty when it was offered.
 	DirtyBefore bool `json:"dirtyBefore,omitempty"`
 }
 
-// operationNote is what is remembered of a deletion.
+// operationNote is what is remembered about a deletion.
 type operationNote struct {
 	report.Deletable
-	// Offer is that of the volume when the deletion began.
+	// Offer is the offer of the volume when the deletion began.
 	Offer     string    `json:"offer,omitempty"`
 	Position  int64     `json:"position,omitempty"` // of the wipe
 	SizeBytes int64     `json:"sizeBytes,omitempty"`
@@ -73,7 +73,7 @@ func (n notes) write(folder, name string, note any) error {
 	return nil
 }
 
-// readAll reads the notes of a folder by their names. What a crash left half written is no note.
+// readAll reads the notes of a folder by their names. It ignores a file that a crash left incomplete.
 func readAll[N any](n notes, folder string) (map[string]*N, error) {
 	entries, err := os.ReadDir(filepath.Join(n.dir, folder))
 	if err != nil {
@@ -100,7 +100,7 @@ func readAll[N any](n notes, folder string) (map[string]*N, error) {
 	return all, nil
 }
 
-// prune forgets operations that nobody wants: all that are not complete, and the oldest of those that are.
+// prune removes unwanted operations: all that are not complete, and the oldest of those that are.
 func (n notes) prune(operations map[string]*operationNote, wanted func(id string) bool) error {
 	var complete []*operationNote
 	var errs []error

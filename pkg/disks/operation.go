@@ -23,11 +23,11 @@ type operation struct {
 	note    *operationNote
 	cancel  context.CancelFunc
 	failure string // of the last attempt
-	begun   bool   // data were touched, or are about to be
-	left    string // on a device, by a wipe that changes nothing
+	begun   bool   // data were changed, or are about to be
+	left    string // the contents of a device after a wipe that changes nothing
 }
 
-// begin starts what is wanted and not complete, and stops what is wanted no more. The lock is held.
+// begin starts operations that are wanted and not complete, and stops those no longer wanted. The lock is held.
 func (e *Engine) begin() {
 	if e.life == nil || e.life.Err() != nil { // Run begins with what is wanted then, and nothing begins at its end.
 		return
@@ -59,7 +59,7 @@ func (e *Engine) wipes(volume string) bool {
 	return false
 }
 
-// run tries a deletion until it is complete or wanted no more, later each time.
+// run retries a deletion until it is complete or no longer wanted, with growing pauses.
 func (e *Engine) run(ctx context.Context, o *operation) {
 	defer o.cancel()
 	for pause := e.options.FirstPause; ; pause = min(2*pause, e.options.LastPause) {
@@ -92,8 +92,8 @@ func (e *Engine) run(ctx context.Context, o *operation) {
 	}
 }
 
-// complete notes that the volume is clean, then that the deletion is complete. A crash between has the volume wiped
-// once more.
+// complete notes that the volume is clean, then that the deletion is complete. After a crash in between the volume is
+// wiped again.
 func (e *Engine) complete(o *operation) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +130,7 @@ func (e *Engine) attempt(ctx context.Context, o *operation) error {
 	return e.wipeDevice(ctx, o, v)
 }
 
-// locate finds the volume as it is now: what was found before may be another disk by now.
+// locate finds the volume as it is now: its earlier device may be another disk by now.
 func (e *Engine) locate(ctx context.Context, name string) (report.Volume, error) {
 	found, err := e.options.Config.Find(ctx, func(string) discovery.History { return discovery.History{Taken: true} })
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *Engine) locate(ctx context.Context, name string) (report.Volume, error)
 	return found[i], nil
 }
 
-// nameless names the devices of which nobody knows which volumes they are: one that does not answer may be any.
+// nameless lists the devices whose volumes are unknown: a device that does not answer may be any volume.
 func nameless(found []report.Volume) (text string) {
 	for _, v := range found {
 		if v.State == report.Unusable && v.Identity == discovery.NoIdentity {
@@ -157,7 +157,7 @@ func nameless(found []report.Volume) (text string) {
 	return text
 }
 
-// wipeDevice wipes a device that nobody uses, having proven on the open device that it is the volume.
+// wipeDevice wipes an unused device, after proving on the open device that it is the volume.
 func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) error {
 	f, err := open(ctx, v, func(ctx context.Context) (*os.File, error) {
 		return discovery.OpenAlone(ctx, v.Device, os.O_RDWR)
@@ -194,13 +194,13 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 		return e.progress(o, size, position)
 	}}
 	err = o.wipe(ctx, d)
-	if err != nil && ctx.Err() == nil { // Whatever is wrong, the next attempt begins at the beginning.
+	if err != nil && ctx.Err() == nil { // After any error the next attempt starts over.
 		err = errors.Join(err, e.progress(o, size, 0))
 	}
 	return err
 }
 
-// wipe wipes a device, and remembers what a wipe that changes nothing has left.
+// wipe wipes a device, and remembers the contents after a wipe that changes nothing.
 func (o *operation) wipe(ctx context.Context, d wipe.Device) error {
 	err := d.Wipe(ctx, o.note.Method, o.note.Position)
 	if err == nil && o.note.Method == method.None {
@@ -209,7 +209,7 @@ func (o *operation) wipe(ctx context.Context, d wipe.Device) error {
 	return err
 }
 
-// open opens a volume, or gives up: the deletion of one that does not answer says so.
+// open opens a volume, or gives up: the deletion of a volume that does not answer reports that.
 func open(ctx context.Context, v report.Volume, work func(context.Context) (*os.File, error)) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, discovery.Patience)
 	defer cancel()
@@ -248,7 +248,7 @@ func (e *Engine) wipeTree(ctx context.Context, o *operation, v report.Volume) er
 	return wipe.Tree(ctx, dir)
 }
 
-// progress notes how far a wipe is. One of a device of another size begins at the beginning.
+// progress notes the position of a wipe. If the size of the device has changed, the position is 0.
 func (e *Engine) progress(o *operation, size, position int64) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -269,7 +269,7 @@ func (e *Engine) progress(o *operation, size, position int64) error {
 	return nil
 }
 
-// deletion tells how a deletion goes. The lock is held.
+// deletion returns the state of a deletion. The lock is held.
 func (e *Engine) deletion(d report.Deletable) report.Deletion {
 	note, o := e.operations[d.ID], e.active[d.ID]
 	told := report.Deletion{ID: d.ID, Volume: d.Volume, State: report.Requested}

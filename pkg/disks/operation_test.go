@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestWithdrawnMeanwhile withdraws a deletion while its last bytes are written: the volume is as dirty as it was, since
-// whoever it is offered to may have written since.
+// TestWithdrawnMeanwhile withdraws a deletion while its last bytes are written. The volume stays as dirty as it was,
+// because the user to whom it is offered may have written since.
 func TestWithdrawnMeanwhile(t *testing.T) {
 	n, err := openNotes(t.TempDir())
 	if err != nil {
@@ -37,7 +37,7 @@ func TestWithdrawnMeanwhile(t *testing.T) {
 	}
 }
 
-// TestSizeThatChanges wipes no device that has another size than it was found with a moment ago.
+// TestSizeThatChanges wipes no device whose size has changed since it was found a moment ago.
 func TestSizeThatChanges(t *testing.T) {
 	const mib = 1 << 20
 	image := filepath.Join(t.TempDir(), "disk.img")

@@ -7,17 +7,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// settling is how long a volume that is offered may be in use before that is told, as long as the looks after an event
-// take: others look into a new disk, too, and let it go.
+// settling is how long an offered volume may be in use before that is reported. It is as long as the looks after an
+// event take: other programs also open a new disk, and close it again.
 const settling = 3 * time.Second
 
-// hearing is when an offer was heard of first.
+// hearing is when an offer was first received.
 type hearing struct {
-	look int // the last one that had begun
+	look int // the last look that had begun
 	at   time.Time
 }
 
-// hear takes what is offered. Each new offer waits for a look that begins from now on. The lock is held.
+// hear takes the offers. Each new offer waits for a look that begins later. The lock is held.
 func (e *Engine) hear(w report.Wanted) {
 	offers, heard := map[string]string{}, map[string]hearing{}
 	for _, o := range w.Offers {
@@ -29,9 +29,9 @@ func (e *Engine) hear(w report.Wanted) {
 	e.told, e.wanted, e.offers, e.heard = true, w, offers, heard
 }
 
-// prove acknowledges the offer of a volume that a look has found as it may be offered. Somebody may have begun to use
-// it between the look before and the offer, and the master waits with the PersistentVolume. It reports whether it did.
-// The lock is held.
+// prove acknowledges the offer of a volume if a look found that it may be offered. A use of the volume may have begun
+// between the previous look and the offer, and the master creates the PersistentVolume only after the acknowledgement.
+// prove reports whether it acknowledged the offer. The lock is held.
 func (e *Engine) prove(v *report.Volume, look int) bool {
 	note, heard := e.volumes[v.Name], e.heard[v.Name]
 	if note == nil || !note.Unproven || e.offers[v.Name] != note.Offer || look <= heard.look {
@@ -63,8 +63,8 @@ func (e *Engine) isAwaited(look int) bool {
 	return false
 }
 
-// update says of a volume what is known since it was looked at: that it waits for the next look, if it was offered
-// since, and else of one that was free, or counted as offered, whether it is. The lock is held.
+// update applies to a volume what is known since it was examined. If it was offered since, it waits for the next look.
+// If it was free, or counted as offered, update sets whether it is offered. The lock is held.
 func (e *Engine) update(v *report.Volume) {
 	h := e.history(v.Name)
 	_, isOffered := e.offers[v.Name]

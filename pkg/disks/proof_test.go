@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// never waits for a state of the only volume, and fails when it is in another one first.
+// never waits for a state of the only volume, and fails if it is in the other state first.
 func never(t *testing.T, e *disks.Engine, first, wanted string) {
 	t.Helper()
 	await(t, e, wanted, func(s report.State) bool {
@@ -24,8 +24,8 @@ func never(t *testing.T, e *disks.Engine, first, wanted string) {
 	})
 }
 
-// TestOfferIsProven has somebody mount a disk after it was found free and before it is offered: the offer is not
-// acknowledged before the disk is free again, also by an engine that is started anew.
+// TestOfferIsProven mounts a disk after it was found free and before it is offered. The offer is not acknowledged
+// before the disk is free again, not even by a restarted engine.
 func TestOfferIsProven(t *testing.T) {
 	node := testfs.Attach(t, image(t, 64*mib))
 	testfs.Format(t, "ext4", node)
@@ -49,8 +49,8 @@ func TestOfferIsProven(t *testing.T) {
 	await(t, e, "dirty", in(report.Dirty))
 }
 
-// TestWithdrawnOffer checks that an offer that was never acknowledged leaves the volume as it is found, but offered to
-// nobody: an earlier master did not wait.
+// TestWithdrawnOffer checks that a withdrawn offer that was never acknowledged leaves the volume as it is found, but
+// dirty instead of available: an earlier master did not wait.
 func TestWithdrawnOffer(t *testing.T) {
 	node := testfs.Attach(t, image(t, 64*mib))
 	testfs.Format(t, "ext4", node)
@@ -87,7 +87,7 @@ func TestOldNotes(t *testing.T) {
 	await(t, e, "offered", in(report.Offered))
 }
 
-// TestProofRemembersTheWipe offers what a wipe of signatures has left, which would be unknown data else.
+// TestProofRemembersTheWipe offers what a wipe of signatures left, which would otherwise be unknown data.
 func TestProofRemembersTheWipe(t *testing.T) {
 	node := testfs.Attach(t, image(t, 256*mib))
 	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node)).start(t)
@@ -96,7 +96,7 @@ func TestProofRemembersTheWipe(t *testing.T) {
 	await(t, e, "acknowledged", in(report.Offered))
 	f, err := os.OpenFile(v.Path, os.O_WRONLY, 0)
 	must(t, err)
-	_, err = f.WriteAt([]byte(canary), 96*mib) // Where no signature is, and where a look reads.
+	_, err = f.WriteAt([]byte(canary), 96*mib) // At a place without signatures that a look reads.
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 	must(t, e.Want(report.Wanted{Deletions: remove(v.Name, "d", method.Signatures)}))
 	await(t, e, "wiped", deletion(report.Complete))
@@ -104,8 +104,8 @@ func TestProofRemembersTheWipe(t *testing.T) {
 	never(t, e, report.NotBlank, report.Offered)
 }
 
-// TestLeftByNoWipe offers again what a tenant has left, by a class that has nothing wiped, and not what somebody puts
-// in its place afterwards.
+// TestLeftByNoWipe offers a volume again with what a tenant left, for a class without a wipe. It does not offer later
+// contents.
 func TestLeftByNoWipe(t *testing.T) {
 	node := testfs.Attach(t, image(t, 64*mib))
 	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", node))

@@ -6,14 +6,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// TestUpdate checks what is said of a volume between two looks.
+// TestUpdate checks the reported state of a volume between two looks.
 func TestUpdate(t *testing.T) {
 	const name, id = "disk-1", "local-1"
 	unproven := &volumeNote{Offer: id, Dirty: true, Unproven: true}
 	for what, c := range map[string]struct {
 		note    *volumeNote
 		offered bool
-		foundBy int // 2 is after the offer was heard of
+		foundBy int // 2 is after the offer was received
 		state   string
 		want    string
 	}{

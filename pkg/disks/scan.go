@@ -10,15 +10,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// gather is how long events are gathered before a look: a disk with partitions is many events.
+// gather is how long events are collected before a look: a disk with partitions causes many events.
 const gather = 100 * time.Millisecond
 
-// afterEvent are the pauses before further looks. The kernel tells of a disk before udev makes the links to it and
-// looks into it, as anybody else may who was told, and it tells of neither: a rule finds nothing yet, or the disk is in
+// afterEvent returns the pauses before further looks. The kernel reports a disk before udev creates its links and opens
+// the disk, as other listeners may too, and it reports neither. So at first a rule may find nothing, or the disk is in
 // use.
 func afterEvent() []time.Duration { return []time.Duration{time.Second, 2 * time.Second} }
 
-// scan looks for volumes when that is asked for, some time after it, and now and then.
+// scan looks for volumes on request, again some time later, and at intervals.
 func (e *Engine) scan(ctx context.Context, look func(context.Context)) error {
 	tick := time.NewTicker(e.options.Rescan)
 	defer tick.Stop()
@@ -43,7 +43,7 @@ func (e *Engine) scan(ctx context.Context, look func(context.Context)) error {
 	}
 }
 
-// next begins the first pause, if there is one, and returns the rest.
+// next starts the first pause, if any, and returns the rest.
 func next(pauses []time.Duration) (<-chan time.Time, []time.Duration) {
 	if len(pauses) == 0 {
 		return nil, nil
@@ -51,7 +51,7 @@ func next(pauses []time.Duration) (<-chan time.Time, []time.Duration) {
 	return time.After(pauses[0]), pauses[1:]
 }
 
-// scanOnce looks once. What was found before stays when looking fails as a whole.
+// scanOnce looks once. If the look fails as a whole, the earlier result stays.
 func (e *Engine) scanOnce(ctx context.Context) {
 	e.mu.Lock()
 	e.looks++
@@ -77,7 +77,7 @@ func (e *Engine) scanOnce(ctx context.Context) {
 	}
 	isNews := e.isAwaited(look)
 	for i := range found {
-		if err == nil { // Else its link may be missing.
+		if err == nil { // Otherwise its link may be missing.
 			isNews = e.prove(&found[i], look) || isNews
 		}
 	}

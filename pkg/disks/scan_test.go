@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestLooksAfterAnEvent has the kernel tell of a disk before udev is done with it.
+// TestLooksAfterAnEvent has the kernel report a disk before udev is done with it.
 func TestLooksAfterAnEvent(t *testing.T) {
 	const ms, rescan = time.Millisecond, time.Minute
 	for name, tt := range map[string]struct{ events, want []time.Duration }{

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestUnlinkOthers checks that of the links that an earlier process left those stay that lead to their volume.
+// TestUnlinkOthers checks that of an earlier process's links only those stay that lead to their volume.
 func TestUnlinkOthers(t *testing.T) {
 	var nodes, names []string
 	for _, file := range []string{"a", "b"} {
