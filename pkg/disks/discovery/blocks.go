@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// block is a block device as the kernel describes it, without its being opened.
+// block is a block device as the kernel describes it, without opening it.
 type block struct {
-	name         string // the kernel's, such as nvme0n1p1
+	name         string // the kernel's name, such as nvme0n1p1
 	major, minor uint32
 	size         int64
 	readOnly     bool
@@ -25,7 +25,7 @@ type block struct {
 	transport    string
 	partition    int    // its number; 0 for a whole disk
 	start        string // of the partition
-	disk         *block // that the partition is on
+	disk         *block // the disk that the partition is on
 	holders      []string
 }
 
@@ -33,7 +33,7 @@ func (b *block) node() string { return "/dev/" + strings.ReplaceAll(b.name, "!",
 
 func (b *block) number() uint64 { return unix.Mkdev(b.major, b.minor) }
 
-// blocks lists the block devices that have a size.
+// blocks returns the block devices that have a size.
 func blocks() ([]*block, error) {
 	const root = "/sys/class/block"
 	entries, err := os.ReadDir(root)
@@ -85,7 +85,7 @@ func readBlock(link string) (*block, error) {
 	return b, b.readRest(dir)
 }
 
-// readRest reads what some devices do not have.
+// readRest reads the attributes that not all devices have.
 func (b *block) readRest(dir string) error {
 	readOnly, err := optional(dir, "ro")
 	if err != nil {
@@ -116,7 +116,7 @@ func (b *block) readRest(dir string) error {
 	return err
 }
 
-// transportOf tells how a disk is connected, by its place in sysfs.
+// transportOf returns how a disk is connected, by its place in sysfs.
 func transportOf(dir string) string {
 	for _, t := range []struct{ part, name string }{
 		{"/nvme", "nvme"}, {"/usb", "usb"}, {"/virtio", "virtio"}, {"/mmc_host", "mmc"}, {"/ata", "sata"},

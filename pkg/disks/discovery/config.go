@@ -13,30 +13,30 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// Config says what is found on a node.
+// Config says which volumes are found on a node.
 type Config struct {
-	// Devices select disks and partitions. A device is found when one of the rules selects it; the first one counts.
+	// Devices select disks and partitions. A device is found if any rule selects it; the first such rule counts.
 	Devices []DeviceRule `json:"devices,omitempty"`
-	// MountPoints select filesystems that are mounted.
+	// MountPoints select mounted filesystems.
 	MountPoints []MountRule `json:"mountPoints,omitempty"`
 }
 
-// DeviceRule selects disks. All that it says must hold.
+// DeviceRule selects disks. All of its conditions must hold.
 type DeviceRule struct {
 	// Paths are patterns (path.Match) of device nodes, or of links to them such as /dev/disk/by-id/nvme-*.
 	Paths []string `json:"paths"`
 	// MinSize and MaxSize bound the size, in the form 100Gi.
 	MinSize string `json:"minSize,omitempty"`
 	MaxSize string `json:"maxSize,omitempty"`
-	// Rotational selects disks that rotate, or that do not.
+	// Rotational selects rotating disks, or others.
 	Rotational *bool `json:"rotational,omitempty"`
 	// Transports are some of nvme, sata, scsi, usb, virtio, mmc, loop and dm.
 	Transports []string `json:"transports,omitempty"`
 	// Models are patterns (path.Match) of the model that the disk reports.
 	Models []string `json:"models,omitempty"`
-	// Partitions selects partitions too. Without it only whole disks are found.
+	// Partitions also selects partitions. Without it only whole disks are found.
 	Partitions bool `json:"partitions,omitempty"`
-	// NotBlank offers what holds data, too: whoever gets it can read them.
+	// NotBlank also offers devices with data, which the next user can read.
 	NotBlank bool `json:"notBlank,omitempty"`
 
 	sizes
@@ -49,18 +49,18 @@ type MountRule struct {
 	// MinSize and MaxSize bound the filesystem's size.
 	MinSize string `json:"minSize,omitempty"`
 	MaxSize string `json:"maxSize,omitempty"`
-	// NotBlank offers what holds files, too.
+	// NotBlank also offers filesystems with files.
 	NotBlank bool `json:"notBlank,omitempty"`
 
 	sizes
 }
 
-// sizes are bounds in bytes; 0 at the top for none.
+// sizes are bounds in bytes; most is 0 for no upper bound.
 type sizes struct{ least, most int64 }
 
 func (s sizes) allow(size int64) bool { return size >= s.least && (s.most == 0 || size <= s.most) }
 
-// transports are all that a rule may name.
+// transports returns all transports that a rule may name.
 func transports() []string {
 	return []string{"nvme", "sata", "scsi", "usb", "virtio", "mmc", "loop", "dm"}
 }
@@ -113,7 +113,7 @@ func (r *MountRule) resolve() (err error) {
 	return err
 }
 
-// checkPaths refuses patterns that could match nothing, or what nobody means.
+// checkPaths refuses patterns that can match nothing, or cannot be intended.
 func checkPaths(patterns []string, below string) error {
 	if len(patterns) == 0 {
 		return fmt.Errorf("no paths are given: give patterns of paths below %s", below)

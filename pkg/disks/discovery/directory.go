@@ -56,8 +56,8 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 	return err
 }
 
-// OpenMount opens the mount point of a volume, having proven that the filesystem of the identity is mounted there, as a
-// whole, and that no process uses it. The filesystem cannot be unmounted until it is closed.
+// OpenMount opens the mount point of a volume. It first proves that the filesystem of the identity is mounted there,
+// completely, and that no process uses it. The filesystem cannot be unmounted until the file is closed.
 func OpenMount(ctx context.Context, at, identity string) (*os.File, error) {
 	all, err := mounts()
 	if err != nil {
@@ -98,7 +98,7 @@ func (m *mounted) openAlone(ctx context.Context) (*os.File, error) {
 	return dir, nil
 }
 
-// openMount opens the root of a mount, and checks that it is that of the mount.
+// openMount opens the root of a mount, and checks that it belongs to that mount.
 func openMount(m *mounted) (*os.File, error) {
 	fd, err := unix.Open(m.Mountpoint, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -117,10 +117,10 @@ func openMount(m *mounted) (*os.File, error) {
 	return dir, nil
 }
 
-// lostFound is where fsck puts files whose names are lost. Tools that make a filesystem make it empty.
+// lostFound is where fsck puts files whose names are lost. mkfs creates it empty.
 const lostFound = "lost+found"
 
-// anyFile returns the name of a file in the root of a filesystem, and "" when there is none but what mkfs makes.
+// anyFile returns the name of a file in the root of a filesystem, or "" if the root holds only what mkfs creates.
 func anyFile(root *os.File) (string, error) {
 	names, err := root.Readdirnames(2)
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -139,7 +139,7 @@ func anyFile(root *os.File) (string, error) {
 	return anyLost(root)
 }
 
-// anyLost returns the name of a file in lost+found, or that itself where it is no directory of the filesystem.
+// anyLost returns the name of a file in lost+found, or lost+found itself if it is no directory of the filesystem.
 func anyLost(root *os.File) (string, error) {
 	fd, err := unix.Openat2(int(root.Fd()), lostFound, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,

@@ -37,7 +37,7 @@ func disk(t *testing.T, size int64) string { t.Helper(); return testfs.Attach(t,
 
 func unknown(string) discovery.History { return discovery.History{} }
 
-// find finds what a configuration selects.
+// find returns what a configuration selects.
 func find(t *testing.T, config string, remember discovery.Remember) []report.Volume {
 	t.Helper()
 	c, err := discovery.Parse([]byte(config))
@@ -51,7 +51,7 @@ func find(t *testing.T, config string, remember discovery.Remember) []report.Vol
 	return found
 }
 
-// one finds the one device. Tests beside this one may have it open for a moment.
+// one returns the only device. Concurrent tests may have it open for a moment.
 func one(t *testing.T, node, more string, remember discovery.Remember) report.Volume {
 	t.Helper()
 	for late := time.Now().Add(2 * time.Minute); ; {
@@ -165,13 +165,13 @@ func write(t *testing.T, node string, offset int64) {
 	must(t, errors.Join(err, f.Sync(), f.Close()))
 }
 
-// hold has another process keep the device open, as a pod does that uses it as a raw block volume.
+// hold has another process keep the device open, like a pod that uses it as a raw block volume.
 func hold(t *testing.T, node string) {
 	t.Helper()
 	start(t, "/", "sh", "-c", "exec 3<$0; echo open; exec cat", node)
 }
 
-// start runs a program in a directory that says "open" and ends with its standard input, until the test ends.
+// start runs a program in a directory until the test ends. The program says "open" and ends with its standard input.
 func start(t *testing.T, dir string, argv ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), argv[0], argv[1:]...)
@@ -187,10 +187,10 @@ func start(t *testing.T, dir string, argv ...string) {
 	}
 }
 
-// TestUnseenUsers checks that a device whose users cannot all be seen is not taken for one that nobody uses.
+// TestUnseenUsers checks that a device does not count as unused if not all its users can be seen.
 func TestUnseenUsers(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // The search through the processes ends with it.
+	cancel() // This ends the search through the processes.
 	f, err := discovery.OpenAlone(ctx, disk(t, mib), os.O_RDONLY)
 	if err == nil {
 		must(t, f.Close())
@@ -201,8 +201,8 @@ func TestUnseenUsers(t *testing.T) {
 	}
 }
 
-// TestLoopOverADisk checks that a loop device which holds a disk, as the kubelet's of a raw block volume does while a
-// pod uses that, is no disk of its own, and that the disk is in use.
+// TestLoopOverADisk checks that a loop device that holds a disk is not a disk itself, and that the disk is in use. The
+// kubelet keeps such a loop device on a raw block volume while a pod uses it.
 func TestLoopOverADisk(t *testing.T) {
 	under := disk(t, 8<<20)
 	over := testfs.Attach(t, under)
@@ -219,7 +219,7 @@ func TestFilters(t *testing.T) {
 	node := disk(t, 64*mib)
 	link := filepath.Join("/dev", "stowage-test-"+filepath.Base(t.TempDir())+filepath.Base(node))
 	must(t, os.Symlink(node, link))
-	defer func() { _ = os.Remove(link) }() // It goes with the machine else.
+	defer func() { _ = os.Remove(link) }() // Otherwise it goes with the machine.
 	for more, want := range map[string]int{
 		"":                           1,
 		", minSize: 64Mi":            1,
@@ -238,7 +238,7 @@ func TestFilters(t *testing.T) {
 			}
 		}
 	}
-	// What the kernel says of a loop device depends on the disk below it.
+	// What the kernel reports about a loop device depends on the disk below it.
 	rotates, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(node), "queue/rotational"))
 	must(t, err)
 	for _, asked := range []string{"0", "1"} {
@@ -249,8 +249,8 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-// TestIdentityLasts checks that a disk keeps its name on another path, that another disk has another one, and that two
-// that report the same are unusable.
+// TestIdentityLasts checks that a disk keeps its name on another path, that another disk has another name, and that two
+// disks that report the same are unusable.
 func TestIdentityLasts(t *testing.T) {
 	file := image(t, 64*mib)
 	var name string
@@ -269,7 +269,7 @@ func TestIdentityLasts(t *testing.T) {
 	}
 }
 
-// TestMountPoints finds a filesystem, one that holds files, and none where none is mounted.
+// TestMountPoints finds a filesystem, one with files, and none where nothing is mounted.
 func TestMountPoints(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	config := fmt.Sprintf("mountPoints: [{paths: ['%s*', '%s']}]", at, t.TempDir())
@@ -325,8 +325,8 @@ func TestMountPoints(t *testing.T) {
 	}
 }
 
-// TestBoundMountDirectory checks that a filesystem is found and opened where the directory that it is mounted in shows
-// at a second path, as it does by a bind mount, and that it is in use once it is mounted in another directory.
+// TestBoundMountDirectory checks that a filesystem is found and opened even if its parent directory is bind-mounted at
+// a second path. It is in use once it is mounted in another directory.
 func TestBoundMountDirectory(t *testing.T) {
 	image := image(t, 64*mib)
 	testfs.Format(t, "ext4", image)
@@ -354,7 +354,7 @@ func TestBoundMountDirectory(t *testing.T) {
 	}
 }
 
-// TestReadOnlyMount checks that a filesystem to which nothing can be written is neither offered nor taken for emptied,
+// TestReadOnlyMount checks that a filesystem that cannot be written to is neither offered nor counts as emptied,
 // whether it or its mount is read-only.
 func TestReadOnlyMount(t *testing.T) {
 	for _, options := range []string{"remount,ro", "remount,bind,ro"} {
@@ -376,7 +376,7 @@ func TestReadOnlyMount(t *testing.T) {
 	}
 }
 
-// TestMountPointThatDroppedOff checks that an empty directory is not taken for the volume.
+// TestMountPointThatDroppedOff checks that an empty directory does not count as the volume.
 func TestMountPointThatDroppedOff(t *testing.T) {
 	dir := t.TempDir()
 	if found := find(t, fmt.Sprintf("mountPoints: [{paths: [%s]}]", dir), unknown); len(found) != 0 {
@@ -414,7 +414,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestWatch checks that a new disk and a new mount are told.
+// TestWatch checks that a new disk and a new mount are reported.
 func TestWatch(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	changes, ended := make(chan struct{}, 1), make(chan error)

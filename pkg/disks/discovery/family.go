@@ -11,8 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relatives are the devices that share bytes with a device: the disk that a partition is on, or the partitions of a
-// disk.
+// relatives returns the devices that share bytes with a device: the disk of a partition, or the partitions of a disk.
 func (b *block) relatives() ([]*block, error) {
 	if b.disk != nil {
 		return []*block{b.disk}, nil
@@ -44,10 +43,10 @@ func (b *block) relatives() ([]*block, error) {
 	return partitions, nil
 }
 
-// isGone reports whether what was looked at in sysfs has gone meanwhile.
+// isGone reports whether an entry in sysfs disappeared while it was read.
 func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) }
 
-// relativesOf are those of the device of a number.
+// relativesOf returns the relatives of the device of a number.
 func relativesOf(major, minor uint32) ([]*block, error) {
 	b, err := readBlock(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
 	if err != nil {
@@ -56,8 +55,8 @@ func relativesOf(major, minor uint32) ([]*block, error) {
 	return b.relatives()
 }
 
-// Relatives returns the names of the volumes that share bytes with the device of a number: those that the disk which it
-// is a part of, or its own partitions, are or would be.
+// Relatives returns the names of the volumes that share bytes with the device of a number: the volumes that its disk or
+// its own partitions are, or would be.
 func Relatives(major, minor uint32) (names []string, err error) {
 	relatives, err := relativesOf(major, minor)
 	if err != nil {
@@ -76,7 +75,7 @@ func Relatives(major, minor uint32) (names []string, err error) {
 	return names, nil
 }
 
-// taken returns the name of a volume that shares bytes with a device and that somebody may use, or has used.
+// taken returns the name of a volume that shares bytes with a device and that may be in use, or was used.
 func (b *block) taken(remember Remember) (string, error) {
 	names, err := Relatives(b.major, b.minor)
 	if err != nil {

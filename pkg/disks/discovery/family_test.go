@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestFamily checks that whoever uses a disk uses its partitions, and the other way round.
+// TestFamily checks that a user of a disk also uses its partitions, and vice versa.
 func TestFamily(t *testing.T) {
 	const whole, first, second = 0, 1, 2
 	nothing := func(*testing.T, string) {}
@@ -59,7 +59,7 @@ func TestFamily(t *testing.T) {
 	}
 }
 
-// family is a disk and two partitions of it.
+// family returns a disk and two partitions of it.
 func family(t *testing.T) []string {
 	t.Helper()
 	node := disk(t, 64*mib)

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
-// NameAt returns the name of the volume that a block device is, or would be. A device that does not answer in time is
-// an error.
+// NameAt returns the name of the volume that a block device is, or would be. It fails if the device does not answer in
+// time.
 func NameAt(ctx context.Context, major, minor uint32) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -28,7 +28,7 @@ func NameAt(ctx context.Context, major, minor uint32) (string, error) {
 	}, nil)
 }
 
-// IdentityOf returns what tells a block device from all others, now and after the next start.
+// IdentityOf returns an identity that distinguishes a block device from all others, and survives a reboot.
 func IdentityOf(major, minor uint32) (string, error) {
 	b, err := readBlock(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
 	if err != nil {
@@ -48,8 +48,8 @@ func IdentityOf(major, minor uint32) (string, error) {
 	return best(ids, b)
 }
 
-// best returns the identifier that is the most certain to be the disk's alone. A serial number is its maker's, so that
-// the model goes with it.
+// best returns the identifier that is most likely unique to the disk. A manufacturer's serial number is unique only
+// among its own disks, so the model is added to it.
 func best(ids []string, b *block) (string, error) {
 	for _, attribute := range []string{"wwid=", "device/wwid=", "nguid=", "eui=", "uuid=", "dm/uuid="} {
 		for _, id := range ids {
@@ -65,8 +65,8 @@ func best(ids []string, b *block) (string, error) {
 	return ids[0] + ",model=" + b.model, nil
 }
 
-// loopIdentity is the file that a loop device holds. One that holds a disk is no disk of its own: the kubelet keeps
-// such a one on each raw block volume that a pod uses.
+// loopIdentity returns the identity of the file that a loop device holds. A loop device that holds a disk is not a disk
+// itself: the kubelet keeps one on each raw block volume that a pod uses.
 func loopIdentity(node string) (string, error) {
 	info, err := loopInfo(node)
 	if err != nil {

@@ -2,8 +2,8 @@ package discovery
 
 import "context"
 
-// Locate returns the nodes of the devices that are the volumes of the names, whether rules select them or not. A device
-// that does not say in time who it is is none of them, and neither is one of two that say the same.
+// Locate returns the nodes of the devices whose volumes have the names, even if no rule selects them. It omits a device
+// that does not report its identity in time, and devices that report the same identity.
 func Locate(ctx context.Context, names map[string]bool) (map[string]string, error) {
 	if len(names) == 0 {
 		return nil, nil

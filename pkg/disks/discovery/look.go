@@ -20,33 +20,34 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/holders"
 )
 
-// Patience is how long a device may take to be looked at, before it counts as unusable and the others go on without it.
+// Patience is how long looking at a device may take before the device counts as unusable and the others go on without
+// it.
 const Patience = 20 * time.Second
 
 // loopTime is how long a loop device may take to say what it holds.
 const loopTime = 2 * time.Second
 
-// History is what is known of a volume from before.
+// History is what is known about a volume from before.
 type History struct {
-	// Taken volumes are offered, or being wiped: their contents are nobody's business.
+	// Taken volumes are offered, or being wiped: their contents are private.
 	Taken bool
-	// Wiped is how the volume was wiped last, if it was not offered since.
+	// Wiped is how the volume was last wiped, if it was not offered since.
 	Wiped method.Method
-	// Left is the Contents of a device after a wipe that changed nothing; empty where nobody has looked.
+	// Left is the Contents of a device after a wipe that changed nothing; empty if they are unknown.
 	Left string
-	// Dirty volumes were offered once and not wiped since, or not as a whole.
+	// Dirty volumes were offered once, and not or not completely wiped since.
 	Dirty bool
-	// Unproven volumes were offered, and not found free since: they are looked at, and nothing else is offered of their
-	// bytes.
+	// Unproven volumes were offered, and not found free since. They are examined, and nothing else that shares their bytes
+	// is offered.
 	Unproven bool
-	// Withdrawn volumes are Unproven, and offered no more.
+	// Withdrawn volumes are Unproven, and no longer offered.
 	Withdrawn bool
 }
 
-// Remember returns what is known of the volume of a name.
+// Remember returns what is known about the volume of a name.
 type Remember func(name string) History
 
-// Find lists the volumes that the configuration selects. A volume that fails is in the list, with the reason.
+// Find returns the volumes that the configuration selects. It includes volumes that fail, with the reason.
 func (c Config) Find(ctx context.Context, remember Remember) ([]report.Volume, error) {
 	all, err := blocks()
 	if err != nil {
@@ -74,7 +75,7 @@ func (c Config) Find(ctx context.Context, remember Remember) ([]report.Volume, e
 	return settle(list), nil
 }
 
-// volume looks at one that was selected.
+// volume examines a selected device or mount.
 func (s selected) volume(ctx context.Context, remember Remember) report.Volume {
 	v := report.Volume{Mode: report.Block, State: report.Unusable}
 	look := s.lookAtDevice
@@ -86,7 +87,7 @@ func (s selected) volume(ctx context.Context, remember Remember) report.Volume {
 	}
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
-	selected := v // A look that is given up goes on, and must not read what is written below.
+	selected := v // An abandoned look continues, and must not read what is written below.
 	call := deadline.Call{Name: "looking at " + v.Device, On: "looking at " + v.Device + " " + v.Path}
 	seen, err := deadline.Do(ctx, call, func(ctx context.Context) (report.Volume, error) {
 		seen := selected
@@ -101,14 +102,14 @@ func (s selected) volume(ctx context.Context, remember Remember) report.Volume {
 	return v
 }
 
-// NameOf returns the name of a volume of an identity.
+// NameOf returns the name of the volume with an identity.
 func NameOf(identity string) string {
 	sum := sha256.Sum256([]byte(identity))
-	const enough = 10 // bytes: no two of a cluster's disks share them
+	const enough = 10 // bytes: unique among the disks of a cluster
 	return "disk-" + hex.EncodeToString(sum[:enough])
 }
 
-// busy is a reason for which a volume is in use.
+// busy marks a volume as in use, with the reason.
 func busy(v *report.Volume, format string, args ...any) {
 	v.State, v.Message = report.InUse, fmt.Sprintf(format, args...)
 }
@@ -159,14 +160,14 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 	return nil
 }
 
-// judge says whether a volume that nobody uses can be offered.
+// judge decides whether an unused volume can be offered.
 func (s selected) judge(v *report.Volume, clean bool, holds string) {
 	if v.State = report.Available; !clean && !s.notBlank {
 		v.State, v.Message = report.NotBlank, "it holds "+holds
 	}
 }
 
-// Known reports whether the state of a volume is known without its being opened, and says so.
+// Known reports whether the state of a volume is known without opening it, and sets it.
 func (h History) Known(v *report.Volume) bool {
 	switch {
 	case h.Taken:
@@ -179,14 +180,14 @@ func (h History) Known(v *report.Volume) bool {
 	return h.Taken || h.Dirty
 }
 
-// InUseError says that somebody uses a device.
+// InUseError says that a device is in use.
 type InUseError struct{ By string }
 
-// Error is a sentence.
+// Error returns a sentence.
 func (e *InUseError) Error() string { return "it is in use: " + e.By }
 
-// OpenAlone opens a block device if nobody else uses it, its disk or a partition of it: neither the kernel, as for a
-// mount, RAID or swap, nor a loop device, nor a process. Nobody else can mount it until it is closed.
+// OpenAlone opens a block device if nothing else uses the device, its disk or a partition of it: neither the kernel, as
+// for a mount, RAID or swap, nor a loop device, nor a process. Nobody else can mount it until it is closed.
 func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(node, flags|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.EBUSY) {
@@ -202,7 +203,7 @@ func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
 	return f, nil
 }
 
-// alone fails when a loop device or a process uses an open device, or one that shares bytes with it.
+// alone fails if a loop device or a process uses an open device, or one that shares bytes with it.
 func alone(ctx context.Context, f *os.File) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
@@ -225,13 +226,13 @@ func alone(ctx context.Context, f *os.File) error {
 			return &InUseError{h.String()}
 		}
 	}
-	if isBlind(ctx, found, os.Getpid()) { // This process is no answer: it has the device open itself.
+	if isBlind(ctx, found, os.Getpid()) { // This process does not count: it has the device open itself.
 		return fmt.Errorf("%s may be in use: %s", f.Name(), holders.Found{Partial: true})
 	}
 	return nil
 }
 
-// withoutLoop fails when a loop device holds one of the devices of the numbers.
+// withoutLoop fails if a loop device holds one of the devices of the numbers.
 func withoutLoop(ctx context.Context, numbers []uint64) error {
 	attached, err := loops.Attached()
 	if err != nil {
@@ -245,9 +246,9 @@ func withoutLoop(ctx context.Context, numbers []uint64) error {
 	return nil
 }
 
-// heldBy is the number of the block device that a loop device holds, 0 if it holds a file. Its path may be one of
-// another mount namespace: then the device is asked. One that does not answer, or fails, asks a server of files in
-// vain: the node of a block device is not on one.
+// heldBy returns the number of the block device that a loop device holds, 0 if it holds a file. If the path of its file
+// does not exist here, it may be one of another mount namespace, and the loop device is asked. A loop device that does
+// not answer, or fails, waits for a file server. It holds no block device, because the node of one is not on a server.
 func heldBy(ctx context.Context, loop loops.Device) uint64 {
 	var file unix.Stat_t
 	if err := unix.Stat(loop.File, &file); err == nil {
@@ -266,9 +267,9 @@ func heldBy(ctx context.Context, loop loops.Device) uint64 {
 	return info.Rdevice
 }
 
-// isBlind reports whether a search by the process of that number could not have found somebody else. The first process
-// of a container sees nobody but what it started itself. Any other sees its node's processes, also where the node is
-// itself a container, which alone makes the search partial.
+// isBlind reports whether a search by the process of that number could have missed other processes. The first process
+// of a container sees only the processes that it started. Any other process sees the processes of its node, even if the
+// node is itself a container, which alone makes the search partial.
 func isBlind(ctx context.Context, found holders.Found, pid int) bool {
 	return found.Partial && (ctx.Err() != nil || pid == 1)
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/holders"
 )
 
-// mounted is a filesystem of a block device that is mounted.
+// mounted is a mounted filesystem of a block device.
 type mounted struct {
 	*mountinfo.Info
 	size      int64
-	elsewhere string // another place where the same filesystem shows
+	elsewhere string // another place where the same filesystem is mounted
 	problem   error
 }
 
-// mounts lists the filesystems of block devices that are mounted, each mount point once: what is on top.
+// mounts returns the mounted filesystems of block devices, each mount point once: the topmost mount.
 func mounts() ([]*mounted, error) {
 	infos, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -33,8 +33,8 @@ func mounts() ([]*mounted, error) {
 	return list(infos, mountsOfNode()), nil
 }
 
-// list lists what is mounted here, and of each filesystem where it shows besides, here or elsewhere on the node. That
-// another path leads to the same mount point, or the node's to what is mounted here, is no other place.
+// list returns the mounts here, and for each filesystem where else it is mounted, here or elsewhere on the node.
+// Another path to the same mount point, or the node's path to a mount here, is not another place.
 func list(here, node []*mountinfo.Info) []*mounted {
 	top, shows := map[string]*mountinfo.Info{}, map[string][]*mountinfo.Info{}
 	for _, info := range here { // The last one is on top.
@@ -62,7 +62,7 @@ func list(here, node []*mountinfo.Info) []*mounted {
 	return all
 }
 
-// mountsOfNode lists what the node's first process has mounted, which a container sees a part of. It is nothing where
+// mountsOfNode returns the mounts of the node's first process, of which a container sees a part. It returns nothing if
 // that process is the container's own, or its mounts cannot be read.
 func mountsOfNode() []*mountinfo.Info {
 	own, err := os.Readlink("/proc/self/ns/mnt")
@@ -84,20 +84,20 @@ func mountsOfNode() []*mountinfo.Info {
 	return infos
 }
 
-// isReadOnly reports whether nothing can be written to a filesystem here, as after an error of its disk.
+// isReadOnly reports whether a filesystem cannot be written to here, as after an error of its disk.
 func (m *mounted) isReadOnly() bool {
 	options := strings.Split(m.Options+","+m.VFSOptions, ",")
 	return slices.Contains(options, "ro") || slices.Contains(options, "emergency_ro")
 }
 
-// errReadOnly is why a filesystem can be neither used nor emptied.
+// errReadOnly says why a filesystem can be neither used nor emptied.
 func (m *mounted) errReadOnly() error {
 	return fmt.Errorf("the filesystem at %s is mounted read-only, as after an error of its disk: check it, and mount it"+
 		" for writing", m.Mountpoint)
 }
 
-// alone fails when a process works in a filesystem or has a file of it open. That others have it mounted in a mount
-// namespace of their own is no use of it: agents of a node often have all that the node has.
+// alone fails if a process works in a filesystem or has a file of it open. A mount in another mount namespace is no use
+// of it: agents of a node often have all of the node's mounts.
 func (m *mounted) alone(ctx context.Context) error {
 	found := holders.Of(ctx, holders.Subject{Major: uint32(m.Major), Minor: uint32(m.Minor), Root: m.Root,
 		DevicePath: m.Source, At: m.Mountpoint})
@@ -112,8 +112,8 @@ func (m *mounted) alone(ctx context.Context) error {
 	return nil
 }
 
-// filesystemOf tells filesystems apart. A btrfs has a number of its own for each subvolume, and names its device as
-// source.
+// filesystemOf distinguishes filesystems. A btrfs has a device number of its own for each subvolume, and names its
+// device as source.
 func filesystemOf(info *mountinfo.Info) string {
 	if info.FSType == "btrfs" {
 		return info.Source
@@ -121,7 +121,7 @@ func filesystemOf(info *mountinfo.Info) string {
 	return fmt.Sprintf("%d:%d", info.Major, info.Minor)
 }
 
-// identity reads the filesystem's UUID from its device: what is mounted is known by nothing else that lasts.
+// identity reads the filesystem's UUID from its device: nothing else identifies a mount permanently.
 func (m *mounted) identity(ctx context.Context) (string, error) {
 	f, err := m.openDevice()
 	if err != nil {
@@ -143,7 +143,7 @@ func (m *mounted) identity(ctx context.Context) (string, error) {
 	return m.FSType + "=" + found.UUID, nil
 }
 
-// openDevice opens the block device that the filesystem is on.
+// openDevice opens the block device of the filesystem.
 func (m *mounted) openDevice() (*os.File, error) {
 	f, err := os.OpenFile(m.Source, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

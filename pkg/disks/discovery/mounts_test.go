@@ -6,7 +6,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// TestList checks where a filesystem shows besides: here, and elsewhere on the node.
+// TestList checks where else a filesystem is mounted: here, and elsewhere on the node.
 func TestList(t *testing.T) {
 	info := func(minor int, source, at string) *mountinfo.Info {
 		return &mountinfo.Info{Major: 8, Minor: minor, Source: source, Mountpoint: at, Root: "/", FSType: "ext4"}
@@ -34,8 +34,8 @@ func TestList(t *testing.T) {
 	}
 }
 
-// TestOnePlace checks that a mount point to which two paths lead is one place: on a node whose /mnt is a link to
-// /var/mnt, in a container that has it under the name of the link, and where the directory is bind-mounted.
+// TestOnePlace checks that a mount point with two paths is one place: on a node whose /mnt is a link to /var/mnt, in a
+// container that has it under the name of the link, and if the directory is bind-mounted.
 func TestOnePlace(t *testing.T) {
 	mount := func(id, parent, minor int, root, at string) *mountinfo.Info {
 		return &mountinfo.Info{ID: id, Parent: parent, Major: 8, Minor: minor, Source: "/dev/sd", Root: root,

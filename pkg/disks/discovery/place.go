@@ -7,11 +7,11 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// place is the directory that a filesystem is mounted on, known by the filesystem that it is a directory of: whatever
-// paths lead there, over links, bind mounts, or the mount namespace of a container, it is one place.
+// place is the directory that a filesystem is mounted on, identified by the filesystem that contains the directory.
+// Whatever paths lead there, over links, bind mounts, or the mount namespace of a container, it is one place.
 type place struct{ filesystem, directory string }
 
-// placesOf tells where each of the mounts of one table is. The root of a namespace is nowhere.
+// placesOf returns the place of each mount of one table. The root of a namespace has none.
 func placesOf(table []*mountinfo.Info) map[*mountinfo.Info]place {
 	byID := map[int]*mountinfo.Info{}
 	for _, info := range table {

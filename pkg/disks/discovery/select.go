@@ -13,9 +13,9 @@ import (
 // selected is a device or mount that a rule selects.
 type selected struct {
 	block    *block
-	part     *block   // a partition of it that is selected, too
+	part     *block   // a partition of it that is also selected
 	mount    *mounted // nil for a device
-	notBlank bool     // what holds data may be offered
+	notBlank bool     // it may be offered with data
 }
 
 // selectDevices returns the devices that the rules select.
@@ -37,7 +37,7 @@ func selectDevices(rules []DeviceRule, all []*block) ([]selected, error) {
 	return parted(found), nil
 }
 
-// parted notes of each disk which of its partitions is selected, too.
+// parted notes for each disk which of its partitions is also selected.
 func parted(found []selected) []selected {
 	parts := map[uint64]*block{}
 	for _, s := range found {
@@ -51,7 +51,7 @@ func parted(found []selected) []selected {
 	return found
 }
 
-// leadTo returns the numbers of the devices to whose nodes patterns lead, over links or not.
+// leadTo returns the numbers of the devices whose nodes match the patterns, directly or over links.
 func leadTo(patterns []string, all []*block) (map[uint64]bool, error) {
 	numbers := map[uint64]bool{}
 	for _, pattern := range patterns {

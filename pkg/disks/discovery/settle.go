@@ -8,11 +8,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// NoIdentity is the identity of what has none, or does not tell it.
+// NoIdentity is the identity of a volume that has none, or does not report it.
 const NoIdentity = "none"
 
-// settle puts a list in order, and marks those as unusable that cannot be told from each other. Those that have no
-// name, because they have no identity, get one of their device's.
+// settle sorts a list, and marks volumes as unusable that cannot be told apart. Volumes without a name, because they
+// have no identity, get one from their device.
 func settle(list []report.Volume) []report.Volume {
 	slices.SortFunc(list, func(a, b report.Volume) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Device, b.Device))

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch calls changed whenever the kernel tells of a block device (netlink(7), NETLINK_KOBJECT_UEVENT), or something is
-// mounted or unmounted here (proc_pid_mountinfo(5)), until the context ends or one of both can be heard no more. Events
-// may be lost: whoever watches looks now and then all the same.
+// Watch calls changed whenever the kernel reports a block device event (netlink(7), NETLINK_KOBJECT_UEVENT), or a mount
+// or unmount here (proc_pid_mountinfo(5)). It returns when the context ends or either source fails. Events may be lost,
+// so the caller must also look at intervals.
 func Watch(ctx context.Context, changed func()) error {
 	events, err := uevents()
 	if err != nil {
@@ -20,7 +20,7 @@ func Watch(ctx context.Context, changed func()) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { _ = events.Close() }) // Reading ends with it.
+	stop := context.AfterFunc(ctx, func() { _ = events.Close() }) // This ends reading.
 	defer stop()
 	ended := make(chan error, 1)
 	go func() {
@@ -35,7 +35,7 @@ func Watch(ctx context.Context, changed func()) error {
 	return errors.Join(err, <-ended)
 }
 
-// uevents opens the socket at which the kernel tells of devices.
+// uevents opens the socket on which the kernel reports device events.
 func uevents() (*os.File, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
 		unix.NETLINK_KOBJECT_UEVENT)
@@ -64,7 +64,7 @@ func readEvents(events *os.File, changed func()) error {
 	}
 }
 
-// watchMounts waits for changes of the mount table, which are told by a priority event.
+// watchMounts waits for changes of the mount table, which poll reports as a priority event.
 func watchMounts(ctx context.Context, changed func()) error {
 	table, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
