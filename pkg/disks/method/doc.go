@@ -1,3 +1,3 @@
-// Package method names the ways in which the data of a local volume are made unreadable. It is a leaf, so that who asks
-// for a wipe needs nothing of what wipes.
+// Package method names the ways to make the data of a local volume unreadable. It is a leaf package, so that code that
+// asks for a wipe does not depend on code that wipes.
 package method

@@ -7,14 +7,14 @@ type Method string
 
 // The methods.
 const (
-	Discard    Method = "discard"    // the device drops all blocks, which are read: what it kept becomes zero
+	Discard    Method = "discard"    // the device drops all blocks, then all are read: what it kept is set to zero
 	Zero       Method = "zero"       // every byte becomes zero
 	Shred      Method = "shred"      // every byte becomes random, then zero
-	Signatures Method = "signatures" // nothing tells of filesystems and partitions any more; data stay readable
+	Signatures Method = "signatures" // filesystems and partitions are no longer recognised; data stay readable
 	None       Method = "none"       // nothing is changed
 )
 
-// Check refuses what is no method.
+// Check refuses an unknown method.
 func (m Method) Check() error {
 	switch m {
 	case Discard, Zero, Shred, Signatures, None:
@@ -23,7 +23,7 @@ func (m Method) Check() error {
 	return fmt.Errorf("the wipe method is %q: use discard, zero, shred, signatures or none", m)
 }
 
-// Passes is how many times each byte is written, or read to find what was not dropped.
+// Passes returns how many times each byte is written, or read to find what was not dropped.
 func (m Method) Passes() int64 {
 	switch m {
 	case Shred, Discard:
@@ -35,8 +35,8 @@ func (m Method) Passes() int64 {
 	}
 }
 
-// Clean reports whether a device on which a probe found this kind of thing (filesystem.Found.Type) is what the method
-// leaves.
+// Clean reports whether a device on which a probe found this type (filesystem.Found.Type) is in the state that the
+// method leaves.
 func (m Method) Clean(found string, unknownData string) bool {
 	switch m {
 	case None:
