@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// Client asks the process that opens disks.
+// Client talks to the process that opens disks.
 type Client struct{ http *http.Client }
 
-// NewClient returns a client of the socket. It connects with each request that finds no connection.
+// NewClient returns a client of the socket. It connects on demand.
 func NewClient(socket string) *Client {
 	dialer := &net.Dialer{}
 	return &Client{&http.Client{
@@ -31,7 +31,7 @@ func NewClient(socket string) *Client {
 	}}
 }
 
-// State returns the state as soon as its revision is another than after, or after a while.
+// State returns the state once its revision differs from after, or after a while.
 func (c *Client) State(ctx context.Context, after string) (State, error) {
 	var state State
 	text, err := c.do(ctx, http.MethodGet, statePath+"?after="+url.QueryEscape(after), nil)
@@ -44,7 +44,7 @@ func (c *Client) State(ctx context.Context, after string) (State, error) {
 	return state, nil
 }
 
-// Want says what is offered and wanted.
+// Want sends the offers and the wanted deletions.
 func (c *Client) Want(ctx context.Context, w Wanted) error {
 	text, err := json.Marshal(w)
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// keeper remembers, and answers a question for a change when there is one.
+// keeper remembers what is wanted, and answers a request for a change when there is one.
 type keeper struct {
 	changes chan report.State
 	wanted  report.Wanted
@@ -70,7 +70,7 @@ func TestStateAndWant(t *testing.T) {
 	}
 }
 
-// TestRefuses checks that the server takes nothing that could not have come from a NodeStorage.
+// TestRefuses checks that the server refuses everything that cannot come from a NodeStorage.
 func TestRefuses(t *testing.T) {
 	k, client := start(t)
 	deletions := func(id, volume string) report.Wanted {

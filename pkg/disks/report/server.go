@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Keeper is who knows the disks.
+// Keeper manages the disks.
 type Keeper interface {
-	// State returns the state as soon as its revision is another than after, or the context ends.
+	// State returns the state once its revision differs from after, or the context ends.
 	State(ctx context.Context, after string) State
-	// Want takes what is offered and wanted. When it returns without an error this outlives the process.
+	// Want takes the offers and the wanted deletions. If it returns no error, they outlive the process.
 	Want(Wanted) error
 }
 
@@ -22,18 +22,18 @@ const (
 	wantedPath = "/v1/wanted"
 
 	mostBytes = 1 << 20          // of a message to the server
-	longPoll  = 50 * time.Second // how long a question for a change waits
+	longPoll  = 50 * time.Second // how long a request for a change waits
 	headers   = 10 * time.Second
 )
 
-// Serve answers at the listener until the context ends.
+// Serve serves requests on the listener until the context ends.
 func Serve(ctx context.Context, listener net.Listener, keeper Keeper) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+statePath, func(w http.ResponseWriter, r *http.Request) {
 		waiting, cancel := context.WithTimeout(r.Context(), longPoll)
 		defer cancel()
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(keeper.State(waiting, r.URL.Query().Get("after"))) // Who asked is gone then.
+		_ = json.NewEncoder(w).Encode(keeper.State(waiting, r.URL.Query().Get("after"))) // An error means a lost client.
 	})
 	mux.HandleFunc("PUT "+wantedPath, func(w http.ResponseWriter, r *http.Request) {
 		var wanted Wanted
@@ -49,7 +49,7 @@ func Serve(ctx context.Context, listener net.Listener, keeper Keeper) error {
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: headers,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // The listener is closed; what was told is told again.
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // This closes the listener; clients send again.
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -31,7 +31,7 @@ const (
 	Failed     = "Error"
 )
 
-// Most is how many volumes, offers and deletions there are at most, as in NodeStorage.
+// Most is the maximum number of volumes, offers and deletions, as in NodeStorage.
 const Most = 256
 
 // Volume is a disk, a partition or a mount point that was found.
@@ -46,7 +46,7 @@ type Volume struct {
 	Message   string `json:"message,omitempty"`
 }
 
-// Deletion tells how a deletion goes.
+// Deletion is the progress of a deletion.
 type Deletion struct {
 	ID       string `json:"id"`
 	Volume   string `json:"volume"`
@@ -55,18 +55,17 @@ type Deletion struct {
 	Progress int    `json:"progress,omitempty"`
 }
 
-// State is all that there is to tell.
+// State is everything that is reported.
 type State struct {
-	// Revision changes with everything else, and when the process starts anew.
+	// Revision changes with every other change, and when the process restarts.
 	Revision  string     `json:"revision"`
 	Volumes   []Volume   `json:"volumes"`
 	Deletions []Deletion `json:"deletions"`
-	// Problem says why disks are not found; empty when they are.
+	// Problem says why disks are not found; empty if they are.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Offer says that a volume may be used by others from now on. An offer of the same volume under another id is another
-// use.
+// Offer says that others may use a volume from now on. An offer of the same volume under another id is another use.
 type Offer struct {
 	ID     string `json:"id"`
 	Volume string `json:"volume"`
@@ -79,13 +78,13 @@ type Deletable struct {
 	Method method.Method `json:"method"`
 }
 
-// Wanted is all that is offered, and all deletions that are wanted.
+// Wanted is all offers and all wanted deletions.
 type Wanted struct {
 	Offers    []Offer     `json:"offers"`
 	Deletions []Deletable `json:"deletions"`
 }
 
-// Check refuses what could not have come from a NodeStorage.
+// Check refuses what cannot come from a NodeStorage.
 func (w Wanted) Check() error {
 	if len(w.Offers) > Most || len(w.Deletions) > Most {
 		return fmt.Errorf("%d offers and %d deletions are wanted: at most %d of each are allowed", len(w.Offers),
@@ -113,7 +112,7 @@ func (w Wanted) Check() error {
 	return nil
 }
 
-// checkNames refuses names that are none: they become names of files. The id of an offer is the name of its
+// checkNames refuses invalid names, because they become file names. The id of an offer is the name of its
 // PersistentVolume.
 func checkNames(id, volume string) error {
 	if !regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`).MatchString(id) {

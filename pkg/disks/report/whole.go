@@ -2,14 +2,14 @@ package report
 
 import "strings"
 
-// partition parts the identity of a disk from what tells its partitions from each other.
+// partition separates the identity of a disk from that of the partition on it.
 const partition = ",partition="
 
-// PartIdentity is the identity of a partition of a disk.
+// PartIdentity returns the identity of a partition of a disk.
 func PartIdentity(disk, which string) string { return disk + partition + which }
 
-// Whole returns the identity of the disk that a partition is on, by the identity of the partition. It is false of
-// anything else.
+// Whole returns the identity of the disk of a partition, given the partition's identity. isPart is false for any other
+// identity.
 func Whole(identity string) (disk string, isPart bool) {
 	at := strings.LastIndex(identity, partition)
 	if at < 0 {
