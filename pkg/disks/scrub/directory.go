@@ -15,10 +15,10 @@ import (
 
 const (
 	trash     = ".stowage-scrub"
-	lostFound = "lost+found" // mkfs made it, and e2fsck needs it
+	lostFound = "lost+found" // mkfs creates it, and e2fsck needs it
 )
 
-// directory empties the filesystem whose root is open, but for the lost+found that mkfs made.
+// directory empties the filesystem whose root is open, except the lost+found that mkfs created.
 func directory(ctx context.Context, root *os.File) error {
 	kept, err := openLostFound(root)
 	if err != nil {
@@ -47,7 +47,7 @@ func directory(ctx context.Context, root *os.File) error {
 	return finish(ctx, root, kept)
 }
 
-// finish removes what the root itself bears, and looks whether all is gone.
+// finish removes the attributes of the root itself, and checks that everything is gone.
 func finish(ctx context.Context, root, kept *os.File) error {
 	if kept == nil {
 		if err := wipe.Tree(ctx, root); err != nil {
@@ -70,8 +70,8 @@ func finish(ctx context.Context, root, kept *os.File) error {
 	return err
 }
 
-// openLostFound opens the lost+found of the filesystem, if it is root's own directory. Anything else of that name is
-// data.
+// openLostFound opens the filesystem's lost+found if it is a directory that only root may use. Anything else of that
+// name is data.
 func openLostFound(root *os.File) (*os.File, error) {
 	dir, err := openInside(root, lostFound)
 	switch {
@@ -87,12 +87,12 @@ func openLostFound(root *os.File) (*os.File, error) {
 	}
 	if stat.Uid != 0 || stat.Gid != 0 || stat.Mode&0o7777 != 0o700 {
 		_ = dir.Close()
-		return nil, nil // It is somebody's own.
+		return nil, nil // It belongs to a user.
 	}
 	return dir, nil
 }
 
-// openTrash makes the trash directory, or opens the one that an earlier scrub left.
+// openTrash creates the trash directory, or opens the one that an earlier scrub left.
 func openTrash(root *os.File) (*os.File, error) {
 	for range 2 {
 		err := unix.Mkdirat(int(root.Fd()), trash, 0o700)
@@ -113,7 +113,7 @@ func openTrash(root *os.File) (*os.File, error) {
 	return nil, fmt.Errorf("%s is made again and again: somebody still writes to the volume; stop the writer first", trash)
 }
 
-// openInside opens a directory of the same filesystem, through no link.
+// openInside opens a directory of the same filesystem without following links.
 func openInside(parent *os.File, name string) (*os.File, error) {
 	fd, err := unix.Openat2(int(parent.Fd()), name, &unix.OpenHow{
 		Flags:   unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC,
@@ -125,8 +125,8 @@ func openInside(parent *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// throw renames all that is in the root into the trash, under numbers. Names there are free once more after each round:
-// what an earlier scrub left is skipped over.
+// throw renames everything in the root into the trash, to numbers. It skips numbers that an earlier scrub left. It
+// repeats until the root is empty.
 func throw(root, bin *os.File, keep bool) error {
 	number := 0
 	for range 1000 { // A writer that never stops must not hold the scrub for ever.
@@ -153,7 +153,7 @@ func throwOne(root, bin *os.File, name string, number *int) error {
 		target := fmt.Sprint(*number)
 		var stat unix.Stat_t
 		if err := unix.Fstatat(int(bin.Fd()), target, &stat, unix.AT_SYMLINK_NOFOLLOW); err == nil {
-			continue // Of an earlier scrub. Only ours are here, so that looking first is no race; NFS has no RENAME_NOREPLACE.
+			continue // From an earlier scrub. Only scrubs write here, so the check is no race; NFS has no RENAME_NOREPLACE.
 		}
 		err := unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
 		if err != nil && !errors.Is(err, unix.ENOENT) {
@@ -170,13 +170,13 @@ func stays(keep bool) []string {
 	return nil
 }
 
-// names reads names in a directory, some if there are any but the exceptions.
+// names reads names in a directory: some if there are any besides the exceptions.
 func names(dir *os.File, except ...string) (left []string, err error) {
 	const batch = 4096
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	for len(left) == 0 { // A batch may hold nothing but what stays.
+	for len(left) == 0 { // A batch may hold only exceptions.
 		all, err := dir.Readdirnames(batch)
 		if errors.Is(err, io.EOF) {
 			return nil, nil

@@ -1,8 +1,8 @@
-// Package scrub empties a volume that somebody has used, so that somebody else can use it.
+// Package scrub empties a used volume, so that another user can have it.
 //
-// It runs in a pod that mounts nothing but that volume. A filesystem is emptied through package tree, which follows no
-// link and crosses no mount. First all that is in it is renamed into a trash directory: a writer that nobody stopped
-// keeps writing there. A block device becomes zero, every byte of it. Success says that the volume was looked at after
-// the last step, and was empty: a filesystem and a device of up to 1 GiB in full, a larger device at its ends, at the
-// places where filesystems keep what they know themselves by, and in samples.
+// It runs in a pod that mounts only that volume. A filesystem is emptied by package tree, which follows no link and
+// crosses no mount. First everything in it is renamed into a trash directory, so that a writer that was not stopped
+// keeps writing there. On a block device every byte is set to zero. Success means that the volume was checked after the
+// last step and was empty: a filesystem and a device of up to 1 GiB in full, a larger device at its ends, at the places
+// where filesystems keep copies of their beginning, and in samples.
 package scrub

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// Path scrubs the volume at a path: the root of a mounted filesystem, or a block device. Report gets how much of a
-// device is done, in percent.
+// Path scrubs the volume at a path: the root of a mounted filesystem, or a block device. report gets the progress on a
+// device in percent.
 func Path(ctx context.Context, path string, report func(percent int)) error {
 	var stat unix.Stat_t
 	if err := unix.Lstat(path, &stat); err != nil {
@@ -36,7 +36,7 @@ func Path(ctx context.Context, path string, report func(percent int)) error {
 	return fmt.Errorf("%s is neither a directory nor a block device: mount the volume there", path)
 }
 
-// isMountPoint refuses a directory at which nothing is mounted: its files are somebody else's.
+// isMountPoint refuses a directory at which nothing is mounted: its files do not belong to the volume.
 func isMountPoint(dir *os.File) error {
 	var stat unix.Statx_t
 	if err := unix.Statx(int(dir.Fd()), "", unix.AT_EMPTY_PATH, 0, &stat); err != nil {
@@ -48,7 +48,7 @@ func isMountPoint(dir *os.File) error {
 	return nil
 }
 
-// device makes every byte of a block device zero.
+// device sets every byte of a block device to zero.
 func device(ctx context.Context, path string, report func(percent int)) error {
 	disk, err := rawfile.Open(path, os.O_RDWR|unix.O_EXCL|unix.O_NOFOLLOW, 0) // O_EXCL: not while it is mounted.
 	if err != nil {

@@ -29,7 +29,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// fill leaves in a filesystem what a hostile tenant could, and a file outside of it that must stay.
+// fill leaves in a filesystem what a hostile tenant could, and creates a file outside of it that must stay.
 func fill(t *testing.T, at string) (outside string) {
 	t.Helper()
 	outside = filepath.Join(t.TempDir(), "outside")
@@ -92,7 +92,7 @@ func TestFilesystem(t *testing.T) {
 	}
 }
 
-// TestGoesOn scrubs what a scrub left that was killed: a trash directory with entries under the numbers that come next.
+// TestGoesOn scrubs after a killed scrub, which left a trash directory with entries under the next numbers.
 func TestGoesOn(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	must(t, os.MkdirAll(filepath.Join(at, ".stowage-scrub", "1", "sub"), 0o700))
@@ -105,7 +105,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestForeignLostFound checks that a lost+found which a tenant made is removed.
+// TestForeignLostFound checks that a lost+found that a tenant made is removed.
 func TestForeignLostFound(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	must(t, os.Chmod(filepath.Join(at, "lost+found"), 0o755))
@@ -115,7 +115,7 @@ func TestForeignLostFound(t *testing.T) {
 	}
 }
 
-// TestLateWriter checks that what is written through a directory that was open before does not come back.
+// TestLateWriter checks that a writer cannot add files through a directory that was open before.
 func TestLateWriter(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	must(t, os.Mkdir(filepath.Join(at, "dir"), 0o755))
@@ -128,7 +128,7 @@ func TestLateWriter(t *testing.T) {
 	}
 }
 
-// putBack takes a directory with a mount inside out of the trash, so that it is unmounted where it was mounted.
+// putBack moves a directory with a mount inside out of the trash, so that it is unmounted where it was mounted.
 func putBack(t *testing.T, at, inside string) {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(at, ".stowage-scrub", "*", filepath.Base(inside)))
@@ -158,7 +158,7 @@ func TestStopsAtMounts(t *testing.T) {
 	}
 }
 
-// TestImmutable checks that a file which cannot be removed is a failure, never a success.
+// TestImmutable checks that a file that cannot be removed is a failure, never a success.
 func TestImmutable(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	file, err := os.Create(filepath.Join(at, "immutable"))
@@ -199,7 +199,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// TestMountedDevice checks that a device with a mounted filesystem is not touched.
+// TestMountedDevice checks that a device with a mounted filesystem is not changed.
 func TestMountedDevice(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "disk.img")
 	must(t, os.WriteFile(image, nil, 0o600))
@@ -216,7 +216,7 @@ func TestMountedDevice(t *testing.T) {
 	}
 }
 
-// TestRefuses checks what is no volume.
+// TestRefuses checks paths that are no volumes.
 func TestRefuses(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
