@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	step      = 64 << 20 // bytes between two looks at the context, and two notes of the position
+	step      = 64 << 20 // bytes between two checks of the context, and two notes of the position
 	atOnce    = 4 << 20  // bytes that are written or read at once
-	signArea  = 64 << 20 // bytes at each end in which signatures are
+	signArea  = 64 << 20 // bytes at each end that may contain signatures
 	whole     = 100
 	seedBytes = 32
 )
 
-// Device is an open block device that is wiped.
+// Device is an open block device to wipe.
 type Device struct {
 	File      *os.File // open for writing, and exclusively
 	SizeBytes int64
-	// Note gets the position after each step, which is on the device then. What it returns ends the wipe.
+	// Note is called after each step with the position, once the data is on the device. An error ends the wipe.
 	Note func(position int64) error
 }
 
-// Total is the position at which a wipe by the method ends.
+// Total returns the position at which a wipe by the method ends.
 func Total(m method.Method, sizeBytes int64) int64 { return m.Passes() * sizeBytes }
 
-// Percent is how much of a wipe is done at a position.
+// Percent returns how much of a wipe is done at a position.
 func Percent(m method.Method, position, sizeBytes int64) int {
 	total := Total(m, sizeBytes)
 	if total == 0 {
@@ -44,7 +44,7 @@ func Percent(m method.Method, position, sizeBytes int64) int {
 	return int(float64(position) / float64(total) * whole)
 }
 
-// Wipe wipes the device by the method, from a position that was noted before, and proves what the method promises.
+// Wipe wipes the device by the method, from a position that was noted before, and proves that the method succeeded.
 func (d Device) Wipe(ctx context.Context, m method.Method, from int64) error {
 	if err := m.Check(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (d Device) pass(m method.Method, pass, offset, length int64) error {
 	return d.zero(offset, length)
 }
 
-// zero makes bytes zero. The device may do so by dropping blocks, if it promises that they read as zeros (BLKZEROOUT).
+// zero sets bytes to zero. The device may drop blocks instead if it guarantees that they read as zeros (BLKZEROOUT).
 func (d Device) zero(offset, length int64) error {
 	return d.ioctl(unix.BLKZEROOUT, offset, length)
 }
@@ -110,7 +110,7 @@ func (d Device) randomize(offset, length int64) error {
 	return unix.Fdatasync(int(d.File.Fd()))
 }
 
-// ends makes both ends of the device zero, where signatures are.
+// ends zeroes both ends of the device, where signatures are.
 func (d Device) ends() error {
 	head := min(signArea, d.SizeBytes)
 	if err := d.zero(0, head); err != nil {
@@ -122,8 +122,8 @@ func (d Device) ends() error {
 	return nil
 }
 
-// prove reads the device anew and checks that the method has kept its promise. The kernel forgets partitions that are
-// there no more.
+// prove reads the device again and checks that the method succeeded. It makes the kernel forget partitions that no
+// longer exist.
 func (d Device) prove(ctx context.Context, m method.Method) error {
 	if err := unix.Fdatasync(int(d.File.Fd())); err != nil {
 		return fmt.Errorf("writing %s: %w", d.File.Name(), err)
@@ -142,8 +142,8 @@ func (d Device) prove(ctx context.Context, m method.Method) error {
 	return nil
 }
 
-// forget has the kernel read the device anew. BLKFLSBUF needs CAP_SYS_ADMIN, which a pod that scrubs a volume has not;
-// all is on the device by now, so that the other way leaves nothing in memory either.
+// forget makes the kernel read the device again. BLKFLSBUF needs CAP_SYS_ADMIN, which a pod that scrubs a volume lacks.
+// Everything is on the device by now, so the other way leaves nothing in memory either.
 func forget(device *os.File) error {
 	err := unix.IoctlSetInt(int(device.Fd()), unix.BLKFLSBUF, 0)
 	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) {
@@ -152,7 +152,7 @@ func forget(device *os.File) error {
 	return err
 }
 
-// ioctl has the device treat a range of bytes.
+// ioctl applies a request to a range of bytes.
 func (d Device) ioctl(request uint, offset, length int64) error {
 	span := [2]uint64{uint64(offset), uint64(length)}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, d.File.Fd(), uintptr(request), uintptr(unsafe.Pointer(&span)))

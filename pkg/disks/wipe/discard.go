@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drop tells the device to drop blocks. No device has to, and one that cannot keeps them all: what was kept is found
-// when all of it is read.
+// drop tells the device to drop blocks. A device need not do so, and one that cannot keeps them all: the later read of
+// all bytes finds what was kept.
 func (d Device) drop(offset, length int64) error {
 	err := d.ioctl(unix.BLKDISCARD, offset, length)
 	if errors.Is(err, unix.EOPNOTSUPP) {
@@ -17,8 +17,8 @@ func (d Device) drop(offset, length int64) error {
 	return err
 }
 
-// zeroKept reads bytes that the device was told to drop, and writes zeros where it kept something: samples would not
-// find all of that. Then it reads what it wrote. What is read is not kept in memory: others need that.
+// zeroKept reads bytes that the device was told to drop, and writes zeros where it kept data, which samples would not
+// find completely. Then it reads what it wrote. Data that was read is dropped from memory, which others need.
 func (d Device) zeroKept(offset, length int64) error {
 	if offset == 0 {
 		if err := forget(d.File); err != nil {
@@ -45,7 +45,7 @@ func (d Device) zeroKept(offset, length int64) error {
 	return err
 }
 
-// eachKept reads bytes, calls work with each part that is not zero, and returns how many parts that were.
+// eachKept reads bytes, calls work with each part that is not zero, and returns the number of these parts.
 func (d Device) eachKept(offset, length int64, work func(at int64, size int) error) (kept int, err error) {
 	zeros, buffer := make([]byte, min(atOnce, length)), make([]byte, min(atOnce, length))
 	for done := int64(0); done < length; {

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// Tree removes all that is in an open directory, and the directory's own extended attributes of users. It follows no
-// link and enters nothing that is mounted inside, which is an error. The directory stays.
+// Tree removes everything in an open directory, and the directory's own extended attributes of users. It follows no
+// link. A mount inside the directory is not entered, and is an error. The directory stays.
 func Tree(ctx context.Context, dir *os.File) error {
 	if err := removeEntries(ctx, dir); err != nil {
 		return fmt.Errorf("removing what is in %s: %w", dir.Name(), err)
@@ -28,7 +28,7 @@ func Tree(ctx context.Context, dir *os.File) error {
 	return nil
 }
 
-// removeEntries reads names until there are none: what is removed while they are read may hide others.
+// removeEntries reads names until there are none: removing entries while reading may hide others.
 func removeEntries(ctx context.Context, dir *os.File) error {
 	const batch = 256
 	for {
@@ -50,7 +50,7 @@ func removeEntries(ctx context.Context, dir *os.File) error {
 	}
 }
 
-// Attributes removes the extended attributes of users that an open directory itself has.
+// Attributes removes the extended attributes of users from an open directory itself.
 func Attributes(dir *os.File) error {
 	if err := removeAttributes(dir); err != nil {
 		return fmt.Errorf("removing the extended attributes of %s: %w", dir.Name(), err)

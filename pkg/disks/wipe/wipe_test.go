@@ -25,7 +25,7 @@ const (
 	canary = "the canary of an earlier tenant"
 )
 
-// blank is a device of zeros.
+// blank returns a device of zeros.
 func blank(t *testing.T, size int64) (*os.File, string) {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "disk.img")
@@ -36,7 +36,7 @@ func blank(t *testing.T, size int64) (*os.File, string) {
 	return f, image
 }
 
-// disk is a device with an ext4 and canaries at its beginning, in its middle and at its end.
+// disk returns a device with an ext4 and canaries at its beginning, in its middle and at its end.
 func disk(t *testing.T) (*os.File, string) {
 	t.Helper()
 	f, image := blank(t, size)
@@ -52,7 +52,7 @@ func disk(t *testing.T) (*os.File, string) {
 	return f, image
 }
 
-// content is what is on the disk below the device, where no cache of the device's can hide it.
+// content returns the contents of the disk below the device, where no cache of the device can hide them.
 func content(t *testing.T, image string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(image)
@@ -88,7 +88,7 @@ func TestWipe(t *testing.T) {
 	}
 }
 
-// TestWipeGoesOn cuts each wipe short after each step and begins again at the position that was noted last.
+// TestWipeGoesOn interrupts each wipe after each step and resumes at the last noted position.
 func TestWipeGoesOn(t *testing.T) {
 	for _, m := range []method.Method{method.Zero, method.Shred} {
 		t.Run(string(m), func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestWipeEndsWithContext(t *testing.T) {
 	}
 }
 
-// TestBrokenPromise checks that a wipe after which something is found is an error: here the position claims that all
-// was done.
+// TestBrokenPromise checks that a wipe that leaves something is an error. Here the position claims that the wipe was
+// done.
 func TestBrokenPromise(t *testing.T) {
 	f, _ := disk(t)
 	d := wipe.Device{File: f, SizeBytes: size, Note: ignore}
@@ -134,11 +134,11 @@ func TestBrokenPromise(t *testing.T) {
 	}
 }
 
-// TestKeptBlocks has a device keep blocks that it was told to drop, where no sample is read: they are made zero, and
+// TestKeptBlocks has a device keep blocks that it was told to drop, where no sample is read. They are set to zero, and
 // nothing else is written.
 func TestKeptBlocks(t *testing.T) {
 	const large = 3 << 29
-	under, image := blank(t, large) // A loop device on a file would tell what the file holds.
+	under, image := blank(t, large) // A loop device on a file would reveal what the file holds.
 	must(t, under.Close())
 	f, err := os.OpenFile(testfs.Attach(t, under.Name()), os.O_RDWR|unix.O_EXCL, 0)
 	must(t, err)
@@ -164,11 +164,11 @@ func TestKeptBlocks(t *testing.T) {
 	}
 }
 
-// TestNoDiscard wipes a device that can drop no blocks.
+// TestNoDiscard wipes a device that cannot drop blocks.
 func TestNoDiscard(t *testing.T) {
 	const small = 9 << 20
 	dir := t.TempDir()
-	must(t, unix.Mount("x", dir, "ramfs", 0, "")) // It can make no holes in files.
+	must(t, unix.Mount("x", dir, "ramfs", 0, "")) // It does not support holes in files.
 	t.Cleanup(func() { must(t, unix.Unmount(dir, 0)) })
 	image := filepath.Join(dir, "disk.img")
 	must(t, os.WriteFile(image, bytes.Repeat([]byte(canary+"\n"), small/(len(canary)+1)), 0o600))
@@ -183,7 +183,7 @@ func TestNoDiscard(t *testing.T) {
 	}
 }
 
-// TestNoBytes checks that a device without bytes, as that of a disk that was just pulled, is not taken for wiped.
+// TestNoBytes checks that a device without bytes, such as a disk that was just pulled, does not count as wiped.
 func TestNoBytes(t *testing.T) {
 	f, _ := disk(t)
 	for _, m := range []method.Method{method.Discard, method.Zero, method.Shred, method.Signatures, method.None} {
@@ -196,7 +196,7 @@ func TestNoBytes(t *testing.T) {
 	}
 }
 
-// TestTree empties a mount point with all that a tenant could leave, and touches nothing outside.
+// TestTree empties a mount point with everything that a tenant could leave, and changes nothing outside.
 func TestTree(t *testing.T) {
 	at := testfs.New(t, "ext4", 64)
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -231,7 +231,7 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestTreeStopsAtMounts checks that nothing of what is mounted inside is removed.
+// TestTreeStopsAtMounts checks that nothing in a mount inside is removed.
 func TestTreeStopsAtMounts(t *testing.T) {
 	at, other := testfs.New(t, "ext4", 64), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(other, "file"), []byte("mine"), 0o600))
