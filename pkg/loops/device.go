@@ -16,20 +16,20 @@ import (
 // Device is a loop device that holds a file.
 type Device struct {
 	Path string // its node
-	// File is the path of the file as the kernel makes it up of what it knows (d_path), without asking a
-	// filesystem. It follows renames and ends in Deleted when the file has no name any more. What is above
-	// the last directories depends on the mount namespace of who looks.
+	// File is the path of the file as the kernel constructs it (d_path), without asking a filesystem. It follows renames
+	// and ends in Deleted if the file has no name any more. The part above the last directories depends on the mount
+	// namespace of the reader.
 	File string
 }
 
-// Deleted is what the kernel puts after the path of a file that has no name any more.
+// Deleted is the kernel's suffix for the path of a file that has no name any more.
 const Deleted = " (deleted)"
 
-// Attached lists the loop devices that hold a file. It asks no filesystem but sysfs.
+// Attached returns the loop devices that hold a file. It accesses no filesystem but sysfs.
 // Kinds: Unavailable when they cannot be listed.
 func Attached() ([]Device, error) {
-	// filepath.Glob would not do: it takes a directory that cannot be read for an empty one, and an image that
-	// seems to be attached to nothing is attached once more.
+	// filepath.Glob is not sufficient: it treats an unreadable directory as empty, and an image that seems unattached
+	// would be attached again.
 	entries, err := os.ReadDir("/sys/block")
 	if err != nil {
 		return nil, failure.Errorf(failure.Unavailable, "listing loop devices: %w", err)
@@ -50,8 +50,8 @@ func Attached() ([]Device, error) {
 	return devices, nil
 }
 
-// Shown returns the loop device of a node as sysfs shows it; holds is false where it holds no file. It asks neither the
-// device nor the filesystem of its file, and so waits for none. Kinds: Unavailable when it cannot be read.
+// Shown returns the loop device of a node as shown in sysfs; holds is false if it holds no file. It asks neither the
+// device nor the filesystem of its file, and so waits for neither. Kinds: Unavailable when it cannot be read.
 func Shown(node string) (d Device, holds bool, err error) {
 	file, err := rawfile.Read(filepath.Join("/sys/block", filepath.Base(node), "loop/backing_file"))
 	switch {
@@ -63,26 +63,26 @@ func Shown(node string) (d Device, holds bool, err error) {
 	return Device{}, false, failure.Errorf(failure.Unavailable, "looking at loop device %s: %w", node, err)
 }
 
-// Named reports whether the file of the device has the name that path has, in a directory of the same name: then it
-// may be the file at the path, also where another mount namespace or a link shows it elsewhere.
+// Named reports whether the device's file has the same name as path, in a directory of the same name. Then it may be
+// the file at the path, even if another mount namespace or a link shows it elsewhere.
 func (d Device) Named(path string) bool { return lastTwo(d.File) == lastTwo(path) }
 
-// lastTwo is the end of a path: a file and its directory.
+// lastTwo returns the end of a path: a file and its directory.
 func lastTwo(path string) string {
 	return filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
 }
 
-// holdsNothing reports whether reading the file's name failed because there is none, or the device went
-// between open and read.
+// holdsNothing reports whether reading the file's name failed because there is none, or the device went between open
+// and read.
 func holdsNothing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENXIO) ||
 		errors.Is(err, unix.EINVAL)
 }
 
-// inode is what tells a file from all others.
+// inode identifies a file.
 type inode struct{ dev, ino uint64 }
 
-// held asks the device which file it holds; ok is false when it holds none any more.
+// held asks the device which file it holds; ok is false if it holds none any more.
 func (d Device) held() (file inode, ok bool, err error) {
 	fd, err := unix.Open(d.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENXIO) {
@@ -91,7 +91,7 @@ func (d Device) held() (file inode, ok bool, err error) {
 	if err != nil {
 		return inode{}, false, failure.Errorf(failure.Unavailable, "opening %s: %w", d.Path, err)
 	}
-	defer func() { _ = unix.Close(fd) }() // only looked at
+	defer func() { _ = unix.Close(fd) }() // only inspected
 	info, err := unix.IoctlLoopGetStatus64(fd)
 	switch {
 	case err == nil:

@@ -12,14 +12,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// strangersTime bounds the time for asking all the devices that hold a file of another name; half of what
-// is left of the request's time if that is less.
+// strangersTime bounds the time for asking the devices that hold a file of another name. The bound is half of the rest
+// of the request's time if that is less.
 const strangersTime = 2 * time.Second
 
-// Holding returns the loop devices that hold the file: path names it, and fd is a descriptor of it, perhaps
-// with O_PATH. Those are asked first whose file has the name, in a directory of the same name; only when
-// none of them holds the file, which is attached under another name or not at all then, are the others asked
-// too, all at once.
+// Holding returns the loop devices that hold the file. path is its name, and fd is a descriptor of it, perhaps with
+// O_PATH. Holding first asks the devices whose file has the same name, in a directory of the same name. If none of them
+// holds the file, the file is attached under another name or not at all; only then does it ask the others too, all at
+// once.
 //
 // Kinds: Unavailable when a device does not answer that may hold the file, or the context ends first.
 func Holding(ctx context.Context, fd int, path string) ([]Device, error) {
@@ -64,7 +64,7 @@ type unanswered struct {
 	err error
 }
 
-// answer is what a device says.
+// answer is the answer of a device.
 type answer struct {
 	file inode
 	ok   bool
@@ -96,7 +96,7 @@ func (s *search) askOthers(ctx context.Context, devices []Device) error {
 	for _, d := range devices {
 		group.Go(func() {
 			err := s.ask(limited, d)
-			if errors.Is(err, unix.EIO) { // A FUSE server that is just dying, perhaps; from then on it is ENOTCONN.
+			if errors.Is(err, unix.EIO) { // Perhaps a FUSE server that is just dying; from then on it is ENOTCONN.
 				err = s.ask(limited, d)
 			}
 			if err != nil {
@@ -110,7 +110,7 @@ func (s *search) askOthers(ctx context.Context, devices []Device) error {
 	return s.judge(ctx)
 }
 
-// shareOf is the part of the request's time that goes to the devices of others.
+// shareOf returns the part of the request's time for asking the other devices.
 func shareOf(ctx context.Context) time.Duration {
 	until, limited := ctx.Deadline()
 	if !limited {

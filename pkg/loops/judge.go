@@ -12,20 +12,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// judge decides about the devices that did not answer. One is passed over if two things hold, each of which
-// speaks against its holding the file:
+// judge decides about the devices that did not answer. A device is skipped if two things hold, each of which is
+// evidence that it does not hold the file:
 //
-//   - The file's own filesystem answers now, after the device did not. The device would have asked that
-//     filesystem for the attributes of that file, and got them as we do.
-//   - What the device holds is named by a path on another filesystem. That alone would not do: the path may
-//     be one of another mount namespace. So a path that cannot be placed proves nothing, and neither does one
-//     on the file's own filesystem.
+//   - The file's own filesystem answers now, after the device did not. The device would have asked that filesystem for
+//     the attributes of that file, and got them as this process does.
+//   - The path of the device's file is on another filesystem. That alone is not sufficient: the path may be one of
+//     another mount namespace. So a path that cannot be placed proves nothing, and neither does one on the file's own
+//     filesystem.
 //
-// The second is not needed where the device did answer, with an error that says that the server of what it holds is
-// gone: then the file's own filesystem, which answers, is another.
+// The second is not needed if the device answered with an error that says that the server of its file is gone: then the
+// file's own filesystem, which answers, is another one.
 //
-// In all other cases the search fails: a volume that waits for an administrator is a nuisance, and one that is
-// attached twice is destroyed.
+// In all other cases the search fails: a volume that waits for an administrator is a nuisance, and one that is attached
+// twice is destroyed.
 func (s *search) judge(ctx context.Context) error {
 	if len(s.silent) == 0 || len(s.found) > 0 {
 		return nil
@@ -50,13 +50,13 @@ func (s *search) judge(ctx context.Context) error {
 	return nil
 }
 
-// serverGone reports whether an error is that of a network or FUSE filesystem whose other end is gone, for good.
+// serverGone reports whether an error is that of a network or FUSE filesystem whose server is gone for good.
 func serverGone(err error) bool {
 	return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED) || errors.Is(err, unix.ESTALE)
 }
 
-// fileAnswers asks the file's filesystem, and not what the kernel remembers of it, for what a device that holds
-// the file would have asked.
+// fileAnswers asks the file's filesystem, bypassing the kernel's cache, for the attributes that a device holding the
+// file would have asked for.
 func (s *search) fileAnswers(ctx context.Context) error {
 	return deadline.Run(ctx, deadline.Call{Name: "looking at " + s.path}, func(context.Context) error {
 		var x unix.Statx_t
@@ -72,13 +72,13 @@ func (s *search) fileAnswers(ctx context.Context) error {
 	})
 }
 
-// filesystemOf returns the number that the mount table has for the filesystem that a path is on. Looking at the
-// path would ask the server that does not answer; and st_dev would not do, for a btrfs has one for each subvolume.
+// filesystemOf returns the mount table's device number of the filesystem that a path is on. Inspecting the path would
+// ask the server that does not answer, and st_dev is not sufficient, because a btrfs has one for each subvolume.
 func filesystemOf(path string, mounts []*mountinfo.Info) (dev uint64, ok bool) {
 	path = strings.TrimSuffix(path, Deleted)
 	longest := -1
 	for _, m := range mounts {
-		if len(m.Mountpoint) >= longest && within(m.Mountpoint, path) { // of several at one place the last is on top
+		if len(m.Mountpoint) >= longest && within(m.Mountpoint, path) { // of several mounts at one place the last is on top
 			longest, dev, ok = len(m.Mountpoint), unix.Mkdev(uint32(m.Major), uint32(m.Minor)), true
 		}
 	}

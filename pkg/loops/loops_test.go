@@ -35,10 +35,10 @@ func newImage(t *testing.T, elements ...string) string {
 	return path
 }
 
-// slack is what a busy machine may take: what waits for a server that has stopped waits for ever.
+// slack is how long a busy machine may take: a wait for a stopped server never ends.
 const slack = 2 * time.Minute
 
-// holding is Holding with a deadline, which it keeps.
+// holding is Holding with a deadline, and checks that it is kept.
 func holding(t *testing.T, calls *deadline.Calls, path string, limit time.Duration) ([]loops.Device, error) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -83,7 +83,7 @@ func TestHolding(t *testing.T) {
 	wantOne(t, found, err, byName)
 }
 
-// Somebody else's device on a server that does not answer holds up nobody for long, and hides nothing.
+// Another user's device on a server that does not answer delays no caller for long, and hides nothing.
 func TestStrangerHangs(t *testing.T) {
 	var calls deadline.Calls
 	server := stall.Serve(t)
@@ -94,7 +94,7 @@ func TestStrangerHangs(t *testing.T) {
 	dir := t.TempDir()
 	image, link := newImage(t, dir, "a", "volume"), filepath.Join(dir, "a", "link")
 	server.Stop(t)
-	t.Cleanup(func() { server.Continue(t) }) // or nothing could be detached
+	t.Cleanup(func() { server.Continue(t) }) // otherwise nothing could be detached
 	begun := time.Now()
 	if found, err := holding(t, &calls, image, 10*time.Minute); err != nil || len(found) != 0 {
 		t.Errorf("what is not attached is held by %v (%v)", found, err)
@@ -120,7 +120,7 @@ func TestStrangerHangs(t *testing.T) {
 	}
 }
 
-// A device that may hold the image, and does not say so, is never passed over.
+// A device that may hold the image, and does not answer, is never skipped.
 func TestOwnHangs(t *testing.T) {
 	var calls deadline.Calls
 	server, dir := stall.Serve(t), t.TempDir()
@@ -157,7 +157,7 @@ func TestOwnHangs(t *testing.T) {
 	}
 }
 
-// A server that is gone for good leaves a device that answers with that, and holds nothing of ours.
+// After a server is gone for good, its device reports that, and does not count as holding the image.
 func TestStrangerGone(t *testing.T) {
 	var calls deadline.Calls
 	dir := t.TempDir()
