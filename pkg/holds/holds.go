@@ -15,35 +15,35 @@ const (
 // Query asks whether a volume may be detached from a node.
 type Query struct {
 	Volume string // its handle
-	Node   string // the node's ID, as it has registered it for the driver; empty for all nodes
+	Node   string // the node's ID, as registered for the driver; empty for all nodes
 }
 
 // Hold is the answer.
 type Hold struct {
 	Held bool   // the volume must stay attached
-	Says string // why it must, in words for people
+	Says string // the reason, for people
 }
 
-// Encode makes a message of the query.
+// Encode converts the query to a message.
 func (q Query) Encode() *structpb.Struct {
 	return message(map[string]*structpb.Value{
 		"volume": structpb.NewStringValue(q.Volume), "node": structpb.NewStringValue(q.Node),
 	})
 }
 
-// DecodeQuery reads a message.
+// DecodeQuery reads a query from a message.
 func DecodeQuery(m *structpb.Struct) Query {
 	return Query{Volume: m.GetFields()["volume"].GetStringValue(), Node: m.GetFields()["node"].GetStringValue()}
 }
 
-// Encode makes a message of the answer.
+// Encode converts the answer to a message.
 func (h Hold) Encode() *structpb.Struct {
 	return message(map[string]*structpb.Value{
 		"held": structpb.NewBoolValue(h.Held), "says": structpb.NewStringValue(h.Says),
 	})
 }
 
-// DecodeHold reads a message. One that does not say whether the volume is held is an error.
+// DecodeHold reads an answer from a message. It fails if the message does not say whether the volume is held.
 func DecodeHold(m *structpb.Struct) (Hold, error) {
 	held, ok := m.GetFields()["held"].GetKind().(*structpb.Value_BoolValue)
 	if !ok {
