@@ -15,7 +15,7 @@ func Open(path string, flags int, mode uint32) (*os.File, error) {
 		if err == nil {
 			return os.NewFile(uintptr(fd), path), nil
 		}
-		if !errors.Is(err, unix.EINTR) { // of a filesystem over a network
+		if !errors.Is(err, unix.EINTR) { // from a network filesystem
 			return nil, &os.PathError{Op: "open", Path: path, Err: err}
 		}
 	}
