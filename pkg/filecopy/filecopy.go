@@ -10,25 +10,25 @@ import (
 )
 
 const (
-	// chunk is how many bytes are copied between two looks at the context.
+	// chunk is how many bytes are copied between two checks of the context.
 	chunk = 16 << 20
-	// bufferSize is how many bytes pass through memory at a time, where the kernel cannot copy by itself.
+	// bufferSize is how many bytes pass through memory at a time if the kernel cannot copy by itself.
 	bufferSize = 1 << 20
 )
 
-// Blocks says whose blocks the copy may use.
+// Blocks says whether the copy may share blocks.
 type Blocks int
 
 const (
 	// Shared lets both files use the same blocks until one of them is written.
 	Shared Blocks = iota
-	// Own gives the copy blocks of its own, so that it does not run out of space when it is written.
+	// Own gives the copy blocks of its own, so that a write to it does not run out of space.
 	Own
 )
 
-// Duplicate makes dst, an empty file, hold the first size bytes of src. The data is not yet on disk when it
-// returns. A clone is of one instant; a copy is not, so that the caller sees to it that src is at rest.
-// After a failure, which may be that of the context, dst holds anything.
+// Duplicate makes dst, an empty file, hold the first size bytes of src. The data is not yet on disk when it returns. A
+// clone is of one instant. A copy is not, so the caller must make sure that src does not change. After a failure,
+// including that of the context, the contents of dst are undefined.
 func Duplicate(ctx context.Context, dst, src *os.File, size int64, blocks Blocks) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,7 +51,7 @@ func Clone(dst, src *os.File) error {
 	return nil
 }
 
-// NotSupported reports whether the filesystem, or this pair of files, cannot do what was asked at all.
+// NotSupported reports whether the filesystem does not support the operation at all, or not for this pair of files.
 func NotSupported(err error) bool {
 	for _, errno := range []unix.Errno{unix.EOPNOTSUPP, unix.ENOTTY, unix.EXDEV, unix.EINVAL, unix.ENOSYS} {
 		if errors.Is(err, errno) {
@@ -61,7 +61,7 @@ func NotSupported(err error) bool {
 	return false
 }
 
-// Copy makes dst, an empty file, hold the first size bytes of src. Holes of src are holes of dst.
+// Copy makes dst, an empty file, hold the first size bytes of src. Holes of src become holes of dst.
 func Copy(ctx context.Context, dst, src *os.File, size int64, blocks Blocks) error {
 	for offset := int64(0); offset < size; {
 		start, end, err := nextData(src, offset, size)
@@ -79,8 +79,8 @@ func Copy(ctx context.Context, dst, src *os.File, size int64, blocks Blocks) err
 	return dst.Truncate(size)
 }
 
-// nextData finds the first range at or after offset that is not a hole (lseek(2), SEEK_DATA, SEEK_HOLE).
-// Where there is none, start is size. A filesystem that does not know holes says that all is data.
+// nextData finds the first range at or after offset that is not a hole (lseek(2), SEEK_DATA, SEEK_HOLE). If there is
+// none, start is size. A filesystem that does not support holes reports everything as data.
 func nextData(src *os.File, offset, size int64) (start, end int64, err error) {
 	start, err = unix.Seek(int(src.Fd()), offset, unix.SEEK_DATA)
 	if errors.Is(err, unix.ENXIO) {
@@ -90,7 +90,7 @@ func nextData(src *os.File, offset, size int64) (start, end int64, err error) {
 		return 0, 0, &os.PathError{Op: "lseek", Path: src.Name(), Err: err}
 	}
 	end, err = unix.Seek(int(src.Fd()), start, unix.SEEK_HOLE)
-	if errors.Is(err, unix.ENXIO) { // The file was cut short in between.
+	if errors.Is(err, unix.ENXIO) { // The file was truncated in between.
 		return size, size, nil
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func nextData(src *os.File, offset, size int64) (start, end int64, err error) {
 
 // copyRange copies the bytes from start to end in chunks.
 func copyRange(ctx context.Context, dst, src *os.File, start, end int64, blocks Blocks) error {
-	inKernel := blocks == Shared // The kernel's copy may share blocks; only our own never does.
+	inKernel := blocks == Shared // The kernel's copy may share blocks; ours never does.
 	for start < end {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -115,7 +115,7 @@ func copyRange(ctx context.Context, dst, src *os.File, start, end int64, blocks 
 		if err != nil {
 			return err
 		}
-		if n == 0 { // The file was cut short; the rest reads as zeros.
+		if n == 0 { // The file was truncated; the rest reads as zeros.
 			return nil
 		}
 		startWriting(dst, start, n)
@@ -142,11 +142,11 @@ func copyThroughMemory(dst, src *os.File, offset, length int64) (int64, error) {
 	return io.CopyBuffer(onlyWriter{io.NewOffsetWriter(dst, offset)}, reader, buffer)
 }
 
-// onlyWriter hides ReadFrom, so that the buffer is used.
+// onlyWriter hides ReadFrom, so that io.CopyBuffer uses the buffer.
 type onlyWriter struct{ io.Writer }
 
-// startWriting sends what was just copied towards the disk (sync_file_range(2)), so that the final fsync,
-// which no context can cut short, finds little to do. Its failure shows in that fsync too.
+// startWriting starts writing the copied bytes to disk (sync_file_range(2)), so that the final fsync, which no context
+// can interrupt, has little left to do. That fsync also reports an error of this call.
 func startWriting(dst *os.File, offset, length int64) {
 	_ = unix.SyncFileRange(int(dst.Fd()), offset, length, unix.SYNC_FILE_RANGE_WRITE)
 }

@@ -15,7 +15,7 @@ import (
 
 const size = 8 << 20
 
-// sparseFile makes a file of size bytes with data at its beginning, at 4 MiB and at its end.
+// sparseFile creates a file of size bytes with data at its beginning, at 4 MiB and at its end.
 func sparseFile(t *testing.T, dir string) *os.File {
 	t.Helper()
 	file, err := os.Create(filepath.Join(dir, "source"))
@@ -42,7 +42,7 @@ func emptyFile(t *testing.T, dir string) *os.File {
 	return file
 }
 
-// used is how many bytes of blocks a file has.
+// used returns how many bytes of blocks a file has.
 func used(t *testing.T, file *os.File) int64 {
 	t.Helper()
 	if err := file.Sync(); err != nil {
@@ -70,8 +70,7 @@ func sameContents(t *testing.T, a, b *os.File) {
 	}
 }
 
-// shared reports whether the first block of both files is the same on disk (ioctl FIEMAP, as filefrag shows
-// it).
+// shared reports whether the first block of both files is the same on disk (ioctl FIEMAP, as shown by filefrag).
 func shared(t *testing.T, a, b *os.File) bool {
 	t.Helper()
 	first := func(file *os.File) string {
@@ -220,7 +219,7 @@ func TestOwnBytes(t *testing.T) {
 			}
 			own(src, 0)
 			block := bytes.Repeat([]byte("data"), 16<<10)
-			for i := range int64(1000) { // More extents than are asked for at a time, with holes between them.
+			for i := range int64(1000) { // More extents than are requested at a time, with holes between them.
 				if _, err := src.WriteAt(block, i*2*int64(len(block))); err != nil {
 					t.Fatal(err)
 				}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ioctl and the flags of linux/fiemap.h, and how many extents are asked for at a time.
+// The ioctl and the flags of linux/fiemap.h, and how many extents are requested at a time.
 const (
 	fsIocFiemap        = 0xc020660b // _IOWR('f', 11, struct fiemap)
 	fiemapExtentLast   = 0x1
@@ -30,7 +30,7 @@ type fiemapExtent struct {
 	_                         [3]uint32
 }
 
-// OwnBytes is how many bytes of a file are in blocks that no other file has in common with it (ioctl FIEMAP).
+// OwnBytes returns how many bytes of a file are in blocks that it shares with no other file (ioctl FIEMAP).
 func OwnBytes(ctx context.Context, file *os.File) (sum int64, err error) {
 	for offset := uint64(0); ; {
 		if err := ctx.Err(); err != nil {

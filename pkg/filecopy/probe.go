@@ -5,8 +5,8 @@ import (
 	"os"
 )
 
-// CanClone reports whether files in the directory can share blocks, by trying with two files that have no
-// name any more and are gone when it returns.
+// CanClone reports whether files in the directory can share blocks. It tries with two unlinked files, which are gone
+// when it returns.
 func CanClone(dir string) (bool, error) {
 	src, err := unnamed(dir)
 	if err != nil {
@@ -40,5 +40,5 @@ func unnamed(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// closeQuietly closes a file whose data nobody needs, so that nobody needs to know of a failure either.
+// closeQuietly closes a file whose data is not needed, so that an error does not matter.
 func closeQuietly(file *os.File) { _ = file.Close() }
