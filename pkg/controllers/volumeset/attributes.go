@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 )
 
-// order decides what new volumes are made from. Without a class of attributes that is named none is created, and all
-// else goes on.
+// order sets the VolumeOrder of new volumes. If the template names a VolumeAttributesClass that cannot be used, no
+// volumes are created, and all other work continues.
 func (r *reconciler) order(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return
@@ -31,8 +31,9 @@ func (r *reconciler) order(ctx context.Context, o *round) {
 	o.order = newOrder(o.set.Spec.Template, o.settings)
 }
 
-// attributes returns the parameters of a set's VolumeAttributesClass, none without a class, or what is wrong with it.
-// The class is read past the cache: clusters before Kubernetes 1.34 have none to watch. Its parameters never change.
+// attributes returns the parameters of a set's VolumeAttributesClass, or an error if the class cannot be used. Without
+// a class it returns none. The class is read past the cache, because clusters before Kubernetes 1.34 have none in
+// storage.k8s.io/v1 to watch. Its parameters never change.
 func (r *reconciler) attributes(ctx context.Context, o *round) (mutable map[string]string, unusable error) {
 	name, driver := o.set.Spec.Template.Spec.VolumeAttributesClassName, o.class.Provisioner
 	if name == "" {
@@ -47,7 +48,7 @@ func (r *reconciler) attributes(ctx context.Context, o *round) (mutable map[stri
 	case apierrors.IsNotFound(err):
 		return nil, fmt.Errorf("the VolumeAttributesClass %q of the template does not exist: create it, or name another",
 			name)
-	case err != nil: // Its words may be others each time, and would have the set looked at for each of them.
+	case err != nil: // Its text may vary, and each new text would trigger a reconciliation.
 		r.filler.log.Warn("a VolumeAttributesClass was not read", "set", o.set.Name, "class", name, "error", err)
 		return nil, fmt.Errorf("the VolumeAttributesClass %q of the template could not be read: the manager asks for it"+
 			" again, and its log has the cause", name)

@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// gold has volumes of a set bear a class of attributes.
+// gold sets the VolumeAttributesClass of a set's template.
 func gold(set *v1alpha1.PersistentVolumeSet) {
 	set.Spec.Template.Spec.VolumeAttributesClassName = "gold"
 }
@@ -32,8 +32,9 @@ func attributesClass(driver string, parameters map[string]string) *storagev1.Vol
 		Parameters: parameters}
 }
 
-// TestTemplateWithAttributes checks that the driver is given the parameters of the template's class of attributes and
-// its mount options, and that the PersistentVolume has both, so that claims of that class bind to it.
+// TestTemplateWithAttributes checks that the driver gets the parameters of the template's VolumeAttributesClass and its
+// mount options, and that the PersistentVolume has the options and names the class, so that claims of that class bind
+// to it.
 func TestTemplateWithAttributes(t *testing.T) {
 	class, mutable := fast(), map[string]string{"iops": "4000"}
 	class.MountOptions = []string{"discard"}
@@ -65,8 +66,8 @@ func TestTemplateWithAttributes(t *testing.T) {
 	}
 }
 
-// TestAttributesThatAreOfNoUse checks that a set whose class of attributes cannot be used makes nothing, says why, and
-// is looked at again.
+// TestAttributesThatAreOfNoUse checks that a set with an unusable VolumeAttributesClass creates nothing, says why, and
+// is reconciled again.
 func TestAttributesThatAreOfNoUse(t *testing.T) {
 	old := interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 		options ...client.GetOption) error {
@@ -102,7 +103,7 @@ func TestAttributesThatAreOfNoUse(t *testing.T) {
 	}
 }
 
-// unread has no class of attributes be read, and counts who tries.
+// unread makes reads of VolumeAttributesClasses fail, and counts them.
 func unread(tries *int) interceptor.Funcs {
 	return interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 		options ...client.GetOption) error {
@@ -114,8 +115,8 @@ func unread(tries *int) interceptor.Funcs {
 	}}
 }
 
-// TestAttributesAreReadToCreate checks that the class of attributes is read for the creation of volumes only: not for
-// another driver's set, nor for one that has enough, and that all else goes on when it cannot be read.
+// TestAttributesAreReadToCreate checks that the VolumeAttributesClass is only read to create volumes, not for another
+// driver's set or a full set, and that other work continues if it cannot be read.
 func TestAttributesAreReadToCreate(t *testing.T) {
 	another := fast()
 	another.Provisioner = "another"
@@ -144,8 +145,8 @@ func TestAttributesAreReadToCreate(t *testing.T) {
 	}
 }
 
-// TestOtherAttributesAreUnfit checks that a volume of another class of attributes is not counted as ready: no claim of
-// the template's class binds to it.
+// TestOtherAttributesAreUnfit checks that a volume of another VolumeAttributesClass is not counted as ready: no claim
+// of the template's class binds to it.
 func TestOtherAttributesAreUnfit(t *testing.T) {
 	for class, wanted := range map[string]bool{"gold": true, "silver": false, "": false} {
 		set := newSet(1, 1, gold)

@@ -13,10 +13,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// cache shows a manager the objects of each kind as they were, and moves on between two reads. It is an API client too,
-// whose reads come from the cache and whose writes go to the store.
+// cache shows a manager an earlier state of the objects of each kind, which advances between reads. It is also an API
+// client: reads come from the cache, and writes go to the store.
 type cache struct {
-	client.Client // for what nobody calls
+	client.Client // for methods that are not called
 	m             *manager
 	seen          [kinds]objects
 	at            [kinds]int
@@ -30,7 +30,7 @@ func newCache(m *manager) *cache {
 	return c
 }
 
-// follow lets the cache see so many more changes of a kind.
+// follow lets the cache see the given number of further changes of a kind.
 func (c *cache) follow(k kind, number int) {
 	for ; number > 0 && c.at[k] < len(c.m.w.api.history[k]); number-- {
 		next := c.m.w.api.history[k][c.at[k]]
@@ -45,21 +45,21 @@ func (c *cache) follow(k kind, number int) {
 	}
 }
 
-// pace is how soon the caches of a world see the changes of a kind. One may be slow where another is quick: then what a
-// set says is newer than the volumes, or older.
+// pace is the speed at which the caches of a world see the changes of a kind. With different paces a set is newer or
+// older than the volumes.
 type pace int
 
 const (
-	slow   pace = iota // now and then
-	steady             // before every other read too
-	quick              // almost at once
-	paces              // how many there are
+	slow   pace = iota // occasionally
+	steady             // also before every other read
+	quick              // almost immediately
+	paces              // number of paces
 )
 
-// lag is how many changes a list at first may be behind, and one more.
+// lag is one more than the number of changes that a first list may lag.
 func (p pace) lag() int { return []int{60, 20, 2}[p] }
 
-// keepUp lets the caches see more of the kinds of which they see changes almost at once.
+// keepUp lets the caches see more changes of the quick kinds.
 func (w *world) keepUp() {
 	for k, p := range w.paces {
 		if p != quick {
@@ -71,7 +71,7 @@ func (w *world) keepUp() {
 	}
 }
 
-// look lets time pass before a read.
+// look pauses before a read, and may advance the cache.
 func (c *cache) look(k kind) error {
 	if err := c.m.w.pause(); err != nil {
 		return err
@@ -94,13 +94,13 @@ func (c *cache) Get(_ context.Context, key client.ObjectKey, into client.Object,
 	return err
 }
 
-// wantsNone reports whether a set is to have no volume more.
+// wantsNone reports whether a set must create no more volumes.
 func wantsNone(set *v1alpha1.PersistentVolumeSet) bool {
 	return set.DeletionTimestamp != nil || set.Spec.MaximumReplicas == 0
 }
 
 func (c *cache) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
-	switch into := into.(type) { // There is a node in each zone.
+	switch into := into.(type) { // Each zone has one node.
 	case *storagev1.CSINodeList:
 		for _, zone := range []string{"a", "b"} {
 			node := storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: zone}}
@@ -164,7 +164,7 @@ func (s statusWriter) Update(_ context.Context, object client.Object, _ ...clien
 	return s.c.write("status", func() error { return s.c.m.w.api.update(object, true) })
 }
 
-// write changes the store, unless the manager dies before. The answer may be lost.
+// write changes the store, unless the manager is killed before. The answer may be lost.
 func (c *cache) write(what string, do func() error) error {
 	w := c.m.w
 	if err := w.pause(); err != nil {
@@ -189,7 +189,7 @@ func (c *cache) write(what string, do func() error) error {
 	return err
 }
 
-// live reads past the cache.
+// liveReader bypasses the cache.
 type liveReader struct{ m *manager }
 
 func (l liveReader) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -198,7 +198,7 @@ func (l liveReader) Get(_ context.Context, key client.ObjectKey, into client.Obj
 
 func (l liveReader) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	err := l.read(func() error { return l.m.w.api.live[kindOf(into)].list(into, options) })
-	for range l.m.w.IntN(16) { // It is long.
+	for range l.m.w.IntN(16) { // The list is long.
 		if killed := l.m.w.pause(); killed != nil {
 			return killed
 		}
@@ -206,7 +206,7 @@ func (l liveReader) List(_ context.Context, into client.ObjectList, options ...c
 	return err
 }
 
-// read reads at once, and the answer takes its time.
+// read reads immediately, and the answer may be delayed.
 func (l liveReader) read(do func() error) error {
 	if err := l.m.w.pause(); err != nil {
 		return err

@@ -11,40 +11,40 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// census is what there is of a set.
+// census counts the volumes and slots of a set.
 type census struct {
-	total    int // all PersistentVolumes, and the slots that have none yet
+	total    int // all PersistentVolumes, and the slots without one
 	bound    int // bound to a claim, or being bound
-	ready    int // a claim of the template can bind to them now
-	fresh    int // Kubernetes has not looked at them yet
+	ready    int // claims of the template can bind to them now
+	fresh    int // not processed by Kubernetes yet
 	deleting int
-	// undeleted is what the driver said of one of these, if it did not delete its volume.
+	// undeleted is the driver's error for one of these, if it did not delete the volume.
 	undeleted string
-	leaving   int // of those that are being deleted, the ones that no claim keeps
+	leaving   int // deleting ones without a claim
 	slots     int // slots without a PersistentVolume
-	stuck     int // of the slots, those whose volume may exist, and will not come soon
+	stuck     int // slots whose volume may exist and is not expected soon
 
-	// current are unbound volumes that claims of the template can bind to, but for the set's own of an earlier template.
+	// current counts unbound volumes that claims of the template can bind to, except the set's own of an earlier template.
 	current int
-	unfit   int // unbound, and of another class, size or mode than claims of the template want
-	// of the unfit, those that the set has made from this template, and the driver smaller than it was asked to
+	unfit   int // unbound, with a class, size or mode that claims of the template cannot use
+	// short counts the unfit volumes that the set created from this template: the driver made them too small.
 	short  int
-	unseen int // unbound ones that the set may delete once Kubernetes has looked at them
+	unseen int // unbound ones that the set may delete once Kubernetes has processed them
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
-	// outdated are those of the removable that are of an earlier template, and obsolete those of them that are unfit.
+	// outdated counts the removable volumes of an earlier template; obsolete counts the unfit ones among them.
 	outdated, obsolete int
-	// retained are unbound ones of an earlier template that the set may not delete; claims can bind to those of them
-	// that linger.
+	// retained counts unbound volumes of an earlier template that the set may not delete; lingering counts those among
+	// them that claims of the template can bind to.
 	retained, lingering int
-	// ended is one of those that a claim has released, or that Kubernetes calls failed: it fills the set. A failed one
-	// comes first, then the first by name, so that it stays the same from look to look.
+	// ended is a volume in phase Released or Failed, which fills the set. A failed one is preferred, then the first by
+	// name, so that the choice is stable.
 	ended *corev1.PersistentVolume
-	// listed are the names of slots whose PersistentVolume is among the volumes.
+	// listed holds the names of slots whose PersistentVolume is among the volumes.
 	listed map[string]bool
 }
 
-// count takes the census of a set. Volumes are those that its selector matches.
+// count returns the census of a set. Volumes are those that its selector matches.
 func count(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume) census {
 	c := census{listed: map[string]bool{}}
 	digest := templateDigest(set.Spec.Template)
@@ -73,7 +73,7 @@ func (c *census) add(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolu
 		}
 		return
 	case v.Status.Phase == corev1.VolumeReleased, v.Status.Phase == corev1.VolumeFailed:
-		c.addEnded(v) // They fill the set, and are nobody's.
+		c.addEnded(v) // They fill the set, and no claim uses them.
 		return
 	case v.Spec.ClaimRef != nil:
 		c.bound++
@@ -118,7 +118,7 @@ func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.Persist
 	switch {
 	case !isOurs:
 		return
-	case !isSeen: // Until Kubernetes has looked at it, a claim that names it may be on its way.
+	case !isSeen: // Until Kubernetes has processed it, a claim that names it may be about to bind.
 		c.unseen++
 		return
 	}
@@ -138,13 +138,13 @@ func (c *census) addUnfit(set *v1alpha1.PersistentVolumeSet, v *corev1.Persisten
 	}
 }
 
-// isOutdated reports whether the set has made a volume from an earlier template.
+// isOutdated reports whether the set created a volume from an earlier template.
 func isOutdated(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) bool {
 	return v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) &&
 		v.Annotations[v1alpha1.TemplateAnnotation] != digest
 }
 
-// fits reports whether a claim of the template's classes, size and modes can bind to a volume.
+// fits reports whether a claim with the template's classes, size and modes can bind to a volume.
 func fits(wanted v1alpha1.PersistentVolumeTemplateSpec, v *corev1.PersistentVolume) bool {
 	for _, mode := range wanted.AccessModes {
 		if !slices.Contains(v.Spec.AccessModes, mode) {
@@ -156,7 +156,7 @@ func fits(wanted v1alpha1.PersistentVolumeTemplateSpec, v *corev1.PersistentVolu
 		ptr.Deref(v.Spec.VolumeAttributesClassName, "") == wanted.VolumeAttributesClassName
 }
 
-// modeOf is a volume's mode: Filesystem if none is given.
+// modeOf returns a volume's mode, by default Filesystem.
 func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	if mode == nil || *mode == "" {
 		return corev1.PersistentVolumeFilesystem
@@ -164,13 +164,14 @@ func modeOf(mode *corev1.PersistentVolumeMode) corev1.PersistentVolumeMode {
 	return *mode
 }
 
-// coming is the number of slots whose volumes are to be expected.
+// coming returns the number of slots whose volumes are expected soon.
 func (c *census) coming() int { return c.slots - c.stuck }
 
-// unbound is the number of volumes that claims can bind to, soon at the latest.
+// unbound returns the number of volumes that claims can bind to now or soon.
 func (c *census) unbound() int { return c.ready + c.fresh }
 
-// removable reports whether the set may delete an unbound volume: the set has made it, and its policy is Delete.
+// removable reports whether the set may delete an unbound volume: the set created it, it has the set's finalizer, and
+// its policy is Delete.
 func removable(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume) bool {
 	return v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) &&
 		controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&

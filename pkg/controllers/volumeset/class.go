@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// readClass finds the StorageClass of a set, and what is wrong with it.
+// readClass reads the StorageClass of a set and checks whether it can be used.
 func (r *reconciler) readClass(ctx context.Context, o *round) error {
 	name := o.set.Spec.Template.Spec.StorageClassName
 	o.class = &storagev1.StorageClass{}
@@ -37,7 +37,7 @@ func (r *reconciler) readClass(ctx context.Context, o *round) error {
 	return nil
 }
 
-// serves reports whether this manager's driver makes the volumes of the set.
+// serves reports whether this manager's driver creates the volumes of the set.
 func (r *reconciler) serves(o *round) bool {
 	if o.set.Status.Driver != "" {
 		return o.set.Status.Driver == r.driver.Driver()
@@ -45,8 +45,8 @@ func (r *reconciler) serves(o *round) bool {
 	return o.class.Provisioner == r.driver.Driver()
 }
 
-// orphaned says of a set without a class what is missing: the managers of all drivers say the same, and none serves it
-// yet.
+// orphaned writes into the status of a set that its class is missing. The managers of all drivers write the same text,
+// because none serves the set yet.
 func (r *reconciler) orphaned(ctx context.Context, o *round) error {
 	before := o.set.Status.DeepCopy()
 	write(o.set, census{}, o.unusable)
@@ -55,7 +55,7 @@ func (r *reconciler) orphaned(ctx context.Context, o *round) error {
 	}
 	err := r.client.Status().Update(ctx, o.set)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil // It comes back as an event, if it is still there.
+		return nil // An event follows if the set still exists.
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// find notes the classes of the volumes that claims may bind to.
+// find records the classes of the unbound volumes.
 func (o *round) find(volumes []*corev1.PersistentVolume) {
 	for _, v := range volumes {
 		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
@@ -21,8 +21,8 @@ func (o *round) find(volumes []*corev1.PersistentVolume) {
 	}
 }
 
-// classes are those in which there may be unbound volumes of the set: those that were found, those of its slots, and
-// the template's. Without the order of a slot none that is written is left out.
+// classes returns the classes that may have unbound volumes of the set: those that were found, those of its slots, and
+// the template's. If the order of a slot is missing, all classes in the status are included.
 func (o *round) classes() map[string]bool {
 	all, s := maps.Clone(o.found), &o.set.Status
 	all[o.set.Spec.Template.Spec.StorageClassName] = true
@@ -42,7 +42,7 @@ func (o *round) classes() map[string]bool {
 	return all
 }
 
-// classOf is the class of a slot's volume, if the status has it.
+// classOf returns the class of a slot's volume, if the status has it.
 func classOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (class string, isKnown bool) {
 	if slot.Template != nil {
 		return slot.Template.Spec.StorageClassName, true
@@ -56,8 +56,8 @@ func classOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (class
 }
 
 // reviewClasses reads all volumes past the cache if the status has a class in which nothing was found, or has lost its
-// classes. That is once for each class that goes, and whatever the set has made is among them, relabelled or not: it
-// has a slot until then.
+// classes. This happens once for each class that is dropped. The list includes all volumes that the set created,
+// relabelled or not, because a volume has a slot until it has a PersistentVolume.
 func (r *reconciler) reviewClasses(ctx context.Context, o *round) error {
 	found := o.classes()
 	isLeft := func(class string) bool { return !found[class] }
@@ -80,7 +80,7 @@ func (r *reconciler) reviewClasses(ctx context.Context, o *round) error {
 	return nil
 }
 
-// noteClasses writes the classes, with the slots: before there is a volume in one.
+// noteClasses puts the classes into the status, together with the slots, before a volume exists in a class.
 func (o *round) noteClasses() {
 	all, s := o.classes(), &o.set.Status
 	if !o.isSure {
@@ -91,8 +91,8 @@ func (o *round) noteClasses() {
 	s.Classes = slices.Sorted(maps.Keys(all))
 }
 
-// leave says in an event which classes a set that goes leaves unbound volumes in: nothing but the set kept claims with
-// a data source from them.
+// leave records an event with the classes in which a deleted set leaves unbound volumes. Only the set kept claims with
+// a data source from binding to them.
 func (r *reconciler) leave(o *round) {
 	if len(o.found) > 0 {
 		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, "VolumesLeft", "Delete", "unbound volumes are left in the "+

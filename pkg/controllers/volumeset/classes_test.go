@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestClasses checks that a set names the classes in which it has unbound volumes or slots, whatever its template says
-// now, and that it forgets one only when nothing is left there.
+// TestClasses checks that a set names the classes in which it has unbound volumes or slots, independently of its
+// current template, and that it drops a class only when neither is left there.
 func TestClasses(t *testing.T) {
 	isBehind := false
 	calls := interceptor.Funcs{
@@ -53,7 +53,7 @@ func TestClasses(t *testing.T) {
 	want("once they are gone", "fast", "former")
 }
 
-// TestClassesOfALostOrder checks that no class is forgotten while the order of a slot is not known.
+// TestClassesOfALostOrder checks that no class is dropped while the order of a slot is missing.
 func TestClassesOfALostOrder(t *testing.T) {
 	set := stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
 		set.Status.Orders, set.Status.Classes = nil, []string{"fast", "former"}
@@ -68,8 +68,8 @@ func TestClassesOfALostOrder(t *testing.T) {
 	}
 }
 
-// TestLostClasses checks that the classes are found again which the status has lost, also that of a volume which the
-// set's selector does not find any more.
+// TestLostClasses checks that classes missing in the status are found again, including the class of a volume that the
+// set's selector no longer matches.
 func TestLostClasses(t *testing.T) {
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) { set.Status.Driver = "driver" })
 	all := described(t, set, "a:available:retain:slow b:available:retain c:available:retain")
@@ -84,8 +84,8 @@ func TestLostClasses(t *testing.T) {
 	}
 }
 
-// TestVolumesThatADeletedSetLeaves checks that a person hears of the classes in which a set that goes leaves unbound
-// volumes, and of nothing else.
+// TestVolumesThatADeletedSetLeaves checks that an event names the classes in which a deleted set leaves unbound
+// volumes, and no others.
 func TestVolumesThatADeletedSetLeaves(t *testing.T) {
 	for words, says := range map[string]string{
 		"a:available:retain b:available:retain:slow": `Warning VolumesLeft unbound volumes are left in the classes ` +

@@ -1,35 +1,36 @@
 // Package volumeset keeps PersistentVolumes ready for claims: the manager of PersistentVolumeSets.
 //
-// It counts the volumes that a set's selector matches, creates one while too few are unbound and fewer than the maximum
-// exist, and deletes the largest unbound one while there are too many. It never touches a volume that is bound or being
-// bound, one that it did not make, or one of policy Retain.
+// It counts the volumes that a set's selector matches. It creates volumes while too few are unbound and fewer than the
+// maximum exist, and deletes the largest unbound ones while there are too many. It never touches a volume that is bound
+// or being bound, that the set did not create, or that has the reclaim policy Retain.
 //
 // # Files
 //
-// census.go counts, plan.go decides; both are pure. reconcile.go reads the world and carries the plan out: class.go
-// finds the set's StorageClass, proof.go asks the API server whether it would take the PersistentVolumes, slots.go
-// writes the intent to create a volume, fill.go fulfils it, progress.go remembers what is known of it, withdraw.go
-// gives it up and chooses places, failures.go remembers what failed where, share.go keeps one set from having all
-// workers, remove.go deletes a volume and undeleted.go tells why not. surplus.go waits before unbound volumes go that
-// nobody asked for. classes.go says where claims may bind to unbound ones, for the policy that refuses clones there.
+// census.go counts, plan.go decides; both are pure. reconcile.go reads the objects and carries out the plan. class.go
+// finds the set's StorageClass. proof.go asks the API server whether it would accept the PersistentVolumes. slots.go
+// writes the intent to create a volume as a slot, fill.go creates the volume, progress.go remembers what is known of
+// the slot, and withdraw.go gives slots up and chooses places. failures.go remembers failures by place. share.go keeps
+// one set from occupying all workers. remove.go deletes a volume, and undeleted.go reports why a deletion failed.
+// surplus.go delays the deletion of surplus unbound volumes. classes.go records the classes in which claims may bind to
+// unbound volumes, for the policy that refuses clones there.
 //
 // # What makes it safe
 //
-//   - Intent before action. The name of a volume, and all else that the driver is asked for, stands in the set's status
-//     before the driver is asked. Whoever leads next asks for the same volume. A slot goes once its PersistentVolume
-//     has been made, or seen past the cache, or once it is proven that there is no volume: nobody has asked for it, or
-//     the driver has refused the first request.
-//   - New slots are decided on a list of volumes that is newer than the set, which the write then finds unchanged: each
-//     volume is in the list, or has a slot.
-//   - Names are random and never used twice, so that a manager which lost its lease and wakes in the middle of a call
-//     can do no more than repeat what was done.
-//   - A PersistentVolume is deleted under the resource version at which it was seen unbound. Kubernetes binds no volume
+//   - Intent before action. The name of a volume and all other fields of the request are in the set's status before the
+//     driver is asked. The next leader asks for the same volume. A slot is removed once its PersistentVolume has been
+//     created, or seen by a live read, or once no volume can exist: no request was sent, or the driver has refused the
+//     first request or proven that no volume exists.
+//   - New slots are decided on a list of volumes that is newer than the set, and the write requires that the set is
+//     unchanged. Each volume is therefore in the list or has a slot.
+//   - Names are random and never reused. A manager that lost its lease and resumes in the middle of a call can
+//     therefore only repeat a call that was made before.
+//   - A PersistentVolume is deleted with the resource version at which it was seen unbound. Kubernetes binds no volume
 //     that is being deleted, and our finalizer keeps the object until the driver has deleted the volume.
 //
 // # How that is tested
 //
-// TestSimulation lets the manager live in worlds whose caches lag, and judges them by invariants. Each *.patch of
-// plants/ puts a defect into a copy of the code that this is there to find; package tests/plants has their form.
+// TestSimulation runs the manager in worlds whose caches lag, and checks invariants. Each *.patch file in plants/ adds
+// a defect, which the simulation must find, to a copy of the code. Package tests/plants describes the format.
 //
 //	go test ./pkg/controllers/volumeset                   200,000 steps, and whether all can be planted
 //	go test ./pkg/controllers/volumeset -run TestSimulation -args -steps 12000000 -seed 1

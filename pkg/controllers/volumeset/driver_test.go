@@ -9,25 +9,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
-// driver makes volumes of names, answers late, and not always.
+// driver creates volumes by name. Its answers may be late or missing.
 type driver struct {
 	w       *world
 	made    int
 	volumes map[string]string // handles by name
-	late    []string          // names of volumes that are being made, though nobody waits for it
-	asked   map[string]bool   // names that were asked for
-	open    map[string]bool   // names whose volumes may exist for all that whoever asked has heard
-	full    string            // the zone that has no room, or allZones
+	late    []string          // names of volumes still being created after their call ended
+	asked   map[string]bool   // names that were requested
+	open    map[string]bool   // names whose volumes may exist, according to the answers so far
+	full    string            // the zone without room, or allZones
 }
 
-// allZones stands for every place, also that of a driver without topology.
+// allZones stands for every place, including that of a driver without topology.
 const allZones = "all"
 
 func newDriver(w *world) *driver {
 	return &driver{w: w, volumes: map[string]string{}, asked: map[string]bool{}, open: map[string]bool{}}
 }
 
-// isFull reports whether there is no room for a new volume in the place.
+// isFull reports whether the place has no room for a new volume.
 func (d *driver) isFull(segments map[string]string) bool {
 	return d.full != "" && (d.full == allZones || segments["zone"] == d.full)
 }
@@ -40,7 +40,7 @@ func (d *driver) make(name string) string {
 	return d.volumes[name]
 }
 
-// carryOn makes a volume whose request has been given up.
+// carryOn creates a volume whose call has ended.
 func (d *driver) carryOn() {
 	if len(d.late) > 0 {
 		d.w.note("the driver makes %s after all", d.late[0])
@@ -57,7 +57,7 @@ func (d *driver) delete(handle string) {
 	}
 }
 
-// driverOf is the driver as a manager reaches it.
+// driverOf is a manager's connection to the driver.
 type driverOf struct{ m *manager }
 
 func (d driverOf) Driver() string    { return "driver" }
@@ -65,7 +65,7 @@ func (d driverOf) HasTopology() bool { return d.m.w.zones }
 
 func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Volume, err error) {
 	w := d.m.w
-	// A driver that proves anything has its storage to itself: the one that the manager had is gone.
+	// A driver that gives proofs is the only one on its storage: a deposed manager's driver is gone.
 	isGone := func() bool { return w.proves && d.m.deposed }
 	if isGone() {
 		return v, csiclienttest.Open()[1]
@@ -77,7 +77,7 @@ func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Vo
 		return v, err
 	}
 	if d.m.deposed && !w.hasSlot(r.Name) {
-		// Who sleeps that long, and then asks, does harm that nothing but the driver could keep it from.
+		// Only the driver could prevent the damage of a request after such a long pause.
 		d.m.w.running.dead = true
 		return v, errKilled
 	}
@@ -102,13 +102,13 @@ func (d driverOf) Create(_ context.Context, r csiclient.Request) (v csiclient.Vo
 	return v, err
 }
 
-// isRefusal reports whether an answer proves that there is no volume, unless an earlier request made it.
+// isRefusal reports whether an answer proves that no volume exists, unless an earlier request created it.
 func isRefusal(err error) bool {
 	return slices.ContainsFunc(csiclienttest.Refusals(),
 		func(other error) bool { return fmt.Sprint(other) == fmt.Sprint(err) })
 }
 
-// answer draws what becomes of a request.
+// answer draws the outcome of a request.
 func (d *driver) answer(r csiclient.Request) (handle string, err error) {
 	w, name := d.w, r.Name
 	pick := func(from []error) error { return from[w.IntN(len(from))] }

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// failure is why the last attempts for a set in a place did not succeed.
+// failure records why the last attempts for a set failed in a place.
 type failure struct {
 	err   error
 	slot  string
 	at    time.Time
 	times int       // refusals in a row
-	until time.Time // no new slot before
+	until time.Time // no new slot before this time
 }
 
-// failures are those of a set, by place: a zone without room says nothing about another.
+// failures holds the failures of a set by place: a full zone says nothing about other zones.
 type failures map[string]failure
 
-// key is a text by which a place is known.
+// key returns a text that identifies a place.
 func (p place) key() string { return fmt.Sprint(map[string]string(p)) }
 
-// last returns the latest failure; its error is nil when nothing is wrong.
+// last returns the latest failure. Its error is nil if there is none.
 func (f failures) last() (latest failure) {
 	for _, one := range f {
 		if order := one.at.Compare(latest.at); latest.err == nil || order > 0 || order == 0 && one.slot > latest.slot {
@@ -31,8 +31,8 @@ func (f failures) last() (latest failure) {
 	return latest
 }
 
-// room is how many volumes more may be asked for in a place, of those wanted: where it has failed, one at a time shows
-// whether it works again. So many are being asked for already.
+// room returns how many more volumes may be requested in a place, at most wanted. After a failure there, one request at
+// a time tests whether the place works again. Asked is the number of requests under way.
 func (f failures) room(p place, now time.Time, wanted, asked int) int {
 	switch one, failed := f[p.key()]; {
 	case !failed:
@@ -43,7 +43,7 @@ func (f failures) room(p place, now time.Time, wanted, asked int) int {
 	return max(0, 1-asked)
 }
 
-// pause is how long it is until the next place may be tried again; nothing if none waits.
+// pause returns the time until the next place may be tried again, or 0 if no place waits.
 func (f failures) pause(now time.Time) (soonest time.Duration) {
 	for _, one := range f {
 		if wait := one.until.Sub(now); wait > 0 && (soonest == 0 || wait < soonest) {
@@ -53,15 +53,14 @@ func (f failures) pause(now time.Time) (soonest time.Duration) {
 	return soonest
 }
 
-// forget forgets what was wrong with a set that is gone: another of its name begins anew.
+// forget drops the failures of a set that is gone, so a new set of the same name starts without any.
 func (f *filler) forget(set string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.failures, set)
 }
 
-// keep forgets what was wrong in places that are no more: nothing is asked for there, so that nothing else would end
-// it.
+// keep drops the failures in places that no longer exist. No request is sent there, so no success would end them.
 func (f *filler) keep(set string, places []place) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,17 +74,17 @@ func (f *filler) keep(set string, places []place) {
 	maps.DeleteFunc(f.failures[set], func(key string, _ failure) bool { return !there[key] })
 }
 
-// failuresOf returns what keeps a set from getting volumes now.
+// failuresOf returns the current failures of a set.
 func (f *filler) failuresOf(set string) failures {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return maps.Clone(f.failures[set])
 }
 
-// remember notes how an attempt ended. After a refusal the next slot in that place waits, ever longer. A success ends
-// that if it shows that the driver can do now what it could not: if it is of the slot that failed, or of a first
-// request that was begun since. One that was begun before, or that found a volume of an earlier request, says nothing
-// about new ones.
+// remember notes how an attempt ended. After a refusal the next slot in that place waits, with increasing pauses. A
+// success ends a failure if it is of the slot that failed, or of a first request that began after the failure. Other
+// successes prove nothing about new volumes: the request began earlier, or the driver found the volume of an earlier
+// request.
 func (f *filler) remember(key slotKey, begun time.Time, end outcome, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -19,13 +19,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// The pauses between two attempts for one slot, and between a refusal and the next slot of its set.
+// Pauses between two attempts for a slot, and between a refusal and the next slot in its place.
 const (
 	firstPause = 500 * time.Millisecond
 	lastPause  = 2 * time.Minute
 )
 
-// Driver is where volumes come from; csiclient.Client is one.
+// Driver creates and deletes volumes. csiclient.Client implements it.
 type Driver interface {
 	Driver() string
 	HasTopology() bool
@@ -36,27 +36,26 @@ type Driver interface {
 // slotKey names a slot of a set.
 type slotKey struct{ set, slot string }
 
-// filler creates the volumes of slots: several at a time, each again and again until the driver has said what became of
-// it.
+// filler creates the volumes of slots concurrently. It retries each slot until it is known whether its volume exists.
 type filler struct {
 	client  client.Client
-	live    client.Reader // reads past the cache
+	live    client.Reader // bypasses the cache
 	driver  Driver
 	log     *slog.Logger
 	shares  shares // of the workers, by set
-	classes shares // and by class: there may be many sets of one that hangs
+	classes shares // by class, because a class that hangs may have many sets
 	timeout time.Duration
-	changed func(set string) // is called when a set should be looked at again
+	changed func(set string) // called when a set must be reconciled again
 	now     func() time.Time
-	// identity is that of this process, which asks for the slots that bear it.
+	// identity identifies this process. It sends requests only for slots with this identity.
 	identity string
 
 	queue workqueue.TypedRateLimitingInterface[slotKey]
 
 	mu       sync.Mutex
 	slots    map[slotKey]*progress
-	handles  map[string]string // the slots that the driver answered to with them
-	parked   []slotKey         // which wait for a worker
+	handles  map[string]string // slot by the handle that the driver returned for it
+	parked   []slotKey         // waiting for a worker
 	failures map[string]failures
 }
 
@@ -68,7 +67,7 @@ func newFiller(f *filler) *filler {
 	return f
 }
 
-// Start works until the context ends, as the leader only.
+// Start runs the workers until the context ends. Only the leader runs it.
 func (f *filler) Start(ctx context.Context) error {
 	var group sync.WaitGroup
 	for range f.shares.workers {
@@ -105,8 +104,8 @@ func (f *filler) next(ctx context.Context) bool {
 	return true
 }
 
-// again has a slot looked at once more until it is gone, ever later: one that has its volume may be deleted before
-// anybody counts it, and of one that was given up the set has to be rid first.
+// again queues a slot for another attempt, after increasing pauses, until the slot is gone. The volume of a slot may be
+// deleted before it is counted, and a slot that was given up must first be removed from the set.
 func (f *filler) again(key slotKey, end outcome) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,18 +122,18 @@ func (f *filler) again(key slotKey, end outcome) {
 
 // outcome is how an attempt ended.
 type outcome struct {
-	gone    bool // the slot
-	asked   bool // the driver
-	made    bool // the driver made the volume, or had it
-	refused bool // the driver said that it will not make it
-	first   bool // no request came before
-	lost    bool // what the volume is made from is not known any more
+	gone    bool // the slot no longer exists
+	asked   bool // the driver was asked
+	made    bool // the driver created the volume, or had it
+	refused bool // the driver refused with a final error
+	first   bool // the request was the first
+	lost    bool // the slot's order is missing or damaged
 	place   place
 }
 
-// attempt creates the volume of a slot and its PersistentVolume. A slot that is gone needs nothing, nor one that
-// another manager has taken over. It is read past the cache right before the driver is asked, so that a manager that
-// lost its lease long ago asks for nothing.
+// attempt creates the volume of a slot and its PersistentVolume. It does nothing for a slot that is gone or that
+// another manager has taken over. The slot is read past the cache right before the driver is asked, so a manager that
+// lost its lease long ago sends no request.
 func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err error) {
 	taken, set := f.taken(key), &v1alpha1.PersistentVolumeSet{}
 	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
@@ -144,24 +143,24 @@ func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err err
 	if slot == nil {
 		return outcome{gone: true}, nil
 	}
-	if slot.Manager != f.identity { // Or it is not written yet that it is ours.
+	if slot.Manager != f.identity { // Or our takeover is not written yet.
 		return end, nil
 	}
-	if p := f.progressOf(key); p.made || p.withdrawn { // Once more, and the name would be used twice.
+	if p := f.progressOf(key); p.made || p.withdrawn { // Another request would use the name twice.
 		return end, nil
 	}
 	err = f.live.Get(ctx, client.ObjectKey{Name: key.slot}, &corev1.PersistentVolume{})
 	if apierrors.IsNotFound(err) {
 		return f.create(ctx, set, *slot, taken)
 	}
-	if err == nil { // The answer to its creation was lost, as a rule.
+	if err == nil { // Usually the answer to its creation was lost.
 		f.made(key, taken)
 		end = outcome{made: true, place: slot.Segments}
 	}
 	return end, err
 }
 
-// create asks the driver for the volume of a slot, and makes its PersistentVolume.
+// create asks the driver for the volume of a slot, and creates its PersistentVolume.
 func (f *filler) create(
 	ctx context.Context, set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot, taken int,
 ) (end outcome, err error) {
@@ -198,10 +197,10 @@ func (f *filler) create(
 	return end, nil
 }
 
-// errOpen says that a slot stays although its request was refused.
+// errOpen reports that a slot stays although its request was refused.
 var errOpen = errors.New("an earlier request may have made it: it is asked for until it is there")
 
-// slotOf returns the slot of that name, nil when it is gone.
+// slotOf returns the slot of that name, or nil if it is gone.
 func slotOf(set *v1alpha1.PersistentVolumeSet, name string) *v1alpha1.VolumeSlot {
 	at := slices.IndexFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == name })
 	if at < 0 {

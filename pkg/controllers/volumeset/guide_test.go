@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// wayOut is the patch by which the guide has a finalizer taken away.
+// wayOut returns the guide's patch to remove a finalizer.
 func wayOut(t *testing.T, of string) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/guides/volume-sets.md")
@@ -33,9 +33,9 @@ func wayOut(t *testing.T, of string) []byte {
 	return []byte(command[1])
 }
 
-// TestManagerTakenAway checks what the guide says of a manager that is gone before its sets: a volume that no claim had
-// hangs when it is deleted. The guide's patch lets its object go, and leaves its volume to whoever wrote it, also when
-// the manager comes back. A manager that comes back finishes a volume that was not patched.
+// TestManagerTakenAway checks the guide's statements about a manager that is removed before its sets: the deletion of
+// an unbound volume hangs. The guide's patch lets the object go and leaves the volume to the person who applied it,
+// even when the manager returns. A returning manager finishes the deletion of a volume that was not patched.
 func TestManagerTakenAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		patch   []byte
@@ -78,8 +78,8 @@ func TestManagerTakenAway(t *testing.T) {
 	}
 }
 
-// TestSetWithoutManager checks what the guide says of a set that is deleted when its manager is gone: it hangs, names
-// what may have been made for it, and goes with the guide's patch.
+// TestSetWithoutManager checks the guide's statements about a set that is deleted without its manager: its deletion
+// hangs, it names the volumes that may have been created for it, and it goes with the guide's patch.
 func TestSetWithoutManager(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{}, fast(), stored(making("x")))
 	set := &v1alpha1.PersistentVolumeSet{}
@@ -94,7 +94,7 @@ func TestSetWithoutManager(t *testing.T) {
 	if err := get(); !apierrors.IsNotFound(err) {
 		t.Errorf("the set still hangs with %q: %v", set.Finalizers, err)
 	}
-	if now := r.look(t); now.Name != "" || driver.created > 0 { // The manager is back.
+	if now := r.look(t); now.Name != "" || driver.created > 0 { // The manager returns.
 		t.Errorf("there is the set %+v, and %d volumes were asked for", now, driver.created)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// namesakes are the PersistentVolumes of the cache that are of the storage's volume with the handle. There is one, as a
-// rule: more are of a driver that gives a handle out twice, or of a person who wrote one for a volume that has one.
+// namesakes returns the PersistentVolumes in the cache that have the volume handle. Normally it is one. There are more
+// if a driver assigns a handle twice, or if a person creates a second PersistentVolume for a volume.
 func namesakes(ctx context.Context, cache client.Reader, driver, handle string) ([]corev1.PersistentVolume, error) {
 	var all corev1.PersistentVolumeList
 	of := client.MatchingFields{handleIndex: driver + "^" + handle}
@@ -17,8 +17,8 @@ func namesakes(ctx context.Context, cache client.Reader, driver, handle string) 
 	return all.Items, err
 }
 
-// take notes that the driver has answered to a slot with the handle. It fails when another volume has that: two claims
-// would get one.
+// take notes that the driver returned the handle for a slot. It fails if another slot or PersistentVolume has the
+// handle: two claims would share a volume.
 func (f *filler) take(ctx context.Context, key slotKey, handle string) error {
 	f.mu.Lock()
 	other, taken := f.handles[handle]
@@ -43,8 +43,8 @@ func (f *filler) take(ctx context.Context, key slotKey, handle string) error {
 	return err
 }
 
-// isElsewhere reports whether another PersistentVolume, which is there to stay or has a claim, is of the same volume of
-// the storage. The cache may show one that is gone, for which no volume is kept.
+// isElsewhere reports whether another PersistentVolume has the same volume handle, and either is not being deleted or
+// has a claim. The cache may show a PersistentVolume that is gone, so each is read live.
 func (r *remover) isElsewhere(ctx context.Context, v *corev1.PersistentVolume) (bool, error) {
 	all, err := namesakes(ctx, r.client, v.Spec.CSI.Driver, v.Spec.CSI.VolumeHandle)
 	for i := range all {
@@ -63,8 +63,8 @@ func (r *remover) isElsewhere(ctx context.Context, v *corev1.PersistentVolume) (
 	return false, err
 }
 
-// isInUse reports whether a claim has a PersistentVolume, or is getting it. Kubernetes keeps one that is deleted for as
-// long as the claim is there, and pods use it.
+// isInUse reports whether a PersistentVolume is bound to a claim or being bound. Kubernetes keeps a deleted
+// PersistentVolume while its claim exists, and pods can use it.
 func isInUse(v *corev1.PersistentVolume) bool {
 	return v.Spec.ClaimRef != nil && v.Status.Phase != corev1.VolumeReleased && v.Status.Phase != corev1.VolumeFailed
 }

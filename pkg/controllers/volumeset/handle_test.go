@@ -15,15 +15,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// forgetful is a driver that gives one handle to all.
+// forgetful is a driver that returns the same handle for all volumes.
 type forgetful struct{ *talker }
 
 func (forgetful) Create(_ context.Context, r csiclient.Request) (csiclient.Volume, error) {
 	return csiclient.Volume{Handle: "handle", SizeBytes: r.SizeBytes}, nil
 }
 
-// TestHandleGivenTwice checks that no second PersistentVolume is made of a volume of the storage, whatever the driver
-// answers: two claims would write to it.
+// TestHandleGivenTwice checks that a volume handle never gets a second PersistentVolume, whatever the driver answers:
+// two claims would write to the volume.
 func TestHandleGivenTwice(t *testing.T) {
 	blind := interceptor.Funcs{ // The cache is behind.
 		List: func(
@@ -47,7 +47,7 @@ func TestHandleGivenTwice(t *testing.T) {
 		}
 		r, talks := bench(t, calls, append(objects, stored(making("x", "y")), fast())...)
 		r.filler.driver = forgetful{talks}
-		for _, slot := range []string{"x", "y", "x", "y"} { // The first may ask again.
+		for _, slot := range []string{"x", "y", "x", "y"} { // The first may retry.
 			_, err := r.filler.attempt(t.Context(), slotKey{set: "set", slot: slot})
 			if isRefused := slot == "y" || len(objects) > 0; (err != nil) != isRefused {
 				t.Errorf("%s: %s ends with %v", name, slot, err)
@@ -66,8 +66,8 @@ func TestHandleGivenTwice(t *testing.T) {
 	}
 }
 
-// TestVolumeOfAnother checks that a volume is not deleted with an unbound PersistentVolume if a person has written
-// another one for it, to which a claim may be bound.
+// TestVolumeOfAnother checks that deleting an unbound PersistentVolume does not delete its volume if a person has
+// created another PersistentVolume for it, to which a claim may be bound.
 func TestVolumeOfAnother(t *testing.T) {
 	for words, deleted := range map[string]int{
 		"b:bound:other": 0, "b:available:other": 0, "b:available:deleting": 1, "b:bound:deleting": 0,

@@ -12,15 +12,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// The indexes of the PersistentVolumes in the cache, so that a look at a set does not read all that a cluster has.
+// Indexes of the PersistentVolumes in the cache. With them, reconciling a set does not read all PersistentVolumes of a
+// cluster.
 const (
 	labelIndex = "stowage.dev/label" // by each label, as key=value
-	makerIndex = "stowage.dev/maker" // by the UID of the set that made it
+	makerIndex = "stowage.dev/maker" // by the UID of the set that created it
 
-	handleIndex = "stowage.dev/handle" // by the volume of the storage that it is of, as driver^handle
+	handleIndex = "stowage.dev/handle" // by volume handle, as driver^handle
 )
 
-// indexes are what the cache finds PersistentVolumes by.
+// indexes returns the indexer functions by index name.
 func indexes() map[string]client.IndexerFunc {
 	return map[string]client.IndexerFunc{
 		labelIndex: func(object client.Object) (all []string) {
@@ -44,15 +45,15 @@ func indexes() map[string]client.IndexerFunc {
 	}
 }
 
-// cached returns the volumes of a set that the cache shows.
+// cached returns the volumes of a set from the cache.
 func (r *reconciler) cached(ctx context.Context,
 	set *v1alpha1.PersistentVolumeSet) ([]*corev1.PersistentVolume, error) {
-	key := slices.Min(slices.Collect(maps.Keys(set.Spec.Selector))) // There is one at least.
+	key := slices.Min(slices.Collect(maps.Keys(set.Spec.Selector))) // The selector has at least one label.
 	return volumesOf(ctx, r.client, set, client.MatchingFields{labelIndex: key + "=" + string(set.Spec.Selector[key])})
 }
 
-// strays are the volumes that the set made and that its selector matches no more. They are the set's no longer, but
-// still there. They belong to the cache and must not be changed.
+// strays returns the volumes that the set created and that its selector no longer matches. They no longer count in the
+// set, but they exist. They belong to the cache and must not be changed.
 func (r *reconciler) strays(ctx context.Context,
 	set *v1alpha1.PersistentVolumeSet) (all []*corev1.PersistentVolume, err error) {
 	var made corev1.PersistentVolumeList

@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestLookReadsNoOthers checks that a look at a set that has all it is to have reads its own volumes, not those of the
-// cluster. A cache finds by an index, and goes through all that the index gives to compare labels.
+// TestLookReadsNoOthers checks that reconciling a filled set reads only its own volumes, not those of the cluster. A
+// cache reads an index, and then compares the labels of all objects that the index returns.
 func TestLookReadsNoOthers(t *testing.T) {
 	read := 0
 	calls := interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
 			if _, ok := into.(*corev1.PersistentVolumeList); ok {
 				o := (&client.ListOptions{}).ApplyOptions(options)
-				var gone corev1.PersistentVolumeList // through
+				var gone corev1.PersistentVolumeList // all that the index returns
 				if err := c.List(ctx, &gone, &client.ListOptions{FieldSelector: o.FieldSelector}); err != nil {
 					return err
 				}
@@ -46,7 +46,7 @@ func TestLookReadsNoOthers(t *testing.T) {
 	if s := now.Status; len(s.Slots) > 0 || s.BoundReplicas != 1 || s.RelabelledReplicas != 1 {
 		t.Fatalf("the status is %+v", s)
 	}
-	if want := 3 + 4; read != want { // Those with its labels, and those that it made.
+	if want := 3 + 4; read != want { // Those with its labels, and those that it created.
 		t.Errorf("a look went through %d volumes, want %d", read, want)
 	}
 }

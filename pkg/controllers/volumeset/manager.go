@@ -25,17 +25,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// looks is how many sets are looked at at a time.
+// looks is the number of sets that are reconciled concurrently.
 const looks = 4
 
 // Options of the manager of PersistentVolumeSets.
 type Options struct {
 	Driver  Driver
 	Log     *slog.Logger
-	Slots   int           // how many volumes of a set are created at a time, at most 64
-	Workers int           // how many requests the driver gets at a time
+	Slots   int           // volumes of a set that are created concurrently, at most 64
+	Workers int           // concurrent requests to the driver
 	Timeout time.Duration // of each request to the driver
-	Surplus time.Duration // how long more unbound volumes than the minimum are kept
+	Surplus time.Duration // how long unbound volumes above the minimum are kept
 	Metrics prometheus.Registerer
 }
 
@@ -75,8 +75,8 @@ func Add(m ctrl.Manager, o Options) error {
 		Complete(remove)
 }
 
-// newParts are the controllers of the manager, without what calls them. Live reads past the cache, and changed is
-// called when a set should be looked at again.
+// newParts returns the two reconcilers of the manager. Live reads bypass the cache, and changed is called when a set
+// must be reconciled again.
 func newParts(c client.Client, live client.Reader, o Options, told events.EventRecorder,
 	changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
@@ -99,7 +99,7 @@ func newParts(c client.Client, live client.Reader, o Options, told events.EventR
 	}
 }
 
-// setsOf returns the sets that a PersistentVolume counts in, and the one that made it.
+// setsOf returns the sets whose selector matches a PersistentVolume, and the set that created it.
 func (r *reconciler) setsOf(ctx context.Context, volume client.Object) []reconcile.Request {
 	return r.setsThat(ctx, func(set *v1alpha1.PersistentVolumeSet) bool {
 		return selector(set).Matches(labels.Set(volume.GetLabels())) ||
@@ -107,7 +107,7 @@ func (r *reconciler) setsOf(ctx context.Context, volume client.Object) []reconci
 	})
 }
 
-// setsOfClass returns the sets whose volumes are of a StorageClass.
+// setsOfClass returns the sets whose template names a StorageClass.
 func (r *reconciler) setsOfClass(ctx context.Context, class client.Object) []reconcile.Request {
 	return r.setsOfClassNamed(ctx, class.GetName())
 }
@@ -131,7 +131,7 @@ func (r *reconciler) setsThat(ctx context.Context,
 	return requests
 }
 
-// enqueue asks for a set to be looked at again.
+// enqueue requests that a set is reconciled again.
 func enqueue(_ context.Context, e event.TypedGenericEvent[string],
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 	queue.Add(reconcile.Request{NamespacedName: types.NamespacedName{Name: e.Object}})

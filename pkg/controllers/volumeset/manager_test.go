@@ -19,11 +19,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// manager is the whole manager: what it is made of, and what its queues hold.
+// manager is the whole manager: its parts, and the contents of its queues.
 type manager struct {
 	w       *world
 	name    string
-	ctx     context.Context // Its end is the manager's.
+	ctx     context.Context // Its end is the manager's end.
 	cancel  context.CancelFunc
 	deposed bool
 	cache   *cache
@@ -31,9 +31,9 @@ type manager struct {
 	remover *remover
 	queue   *queue
 
-	stops, stopped    bool      // the set that it looks at is to have no volume more, and it has seen to that
-	dirty, looking    bool      // the set is to be looked at, and is being looked at
-	wake              time.Time // when it is to be looked at in any case
+	stops, stopped    bool      // the set must create no more volumes; a completed reconciliation has seen that
+	dirty, looking    bool      // the set must be reconciled; it is being reconciled
+	wake              time.Time // when it must be reconciled even without an event
 	leaving, removing map[string]bool
 }
 
@@ -52,7 +52,7 @@ func newManager(w *world, name string) *manager {
 	m.sets.filler.queue.ShutDown()
 	m.queue = &queue{m: m, working: map[slotKey]bool{}, failures: map[slotKey]int{}, due: map[slotKey]time.Time{}}
 	m.sets.filler.queue = m.queue
-	for k := range m.cache.seen { // What it lists at first may be old.
+	for k := range m.cache.seen { // Its first list may be old.
 		m.cache.follow(kind(k), max(1, len(w.api.history[k])-w.IntN(w.paces[k].lag())))
 	}
 	return m
@@ -69,7 +69,7 @@ func (m *manager) kill() {
 	m.w.managers = slices.DeleteFunc(m.w.managers, func(other *manager) bool { return other == m })
 }
 
-// saw is told what the cache has come to see.
+// saw handles a change that the cache has seen.
 func (m *manager) saw(k kind, before client.Object, c change) {
 	if k != volumes {
 		m.dirty = true
@@ -90,7 +90,7 @@ func (m *manager) saw(k kind, before client.Object, c change) {
 	}
 }
 
-// act begins something that the manager's queues hold, and reports whether there was anything.
+// act begins work from the manager's queues, and reports whether there was any.
 func (m *manager) act() bool {
 	type begin func()
 	var can []begin
@@ -146,7 +146,7 @@ func (m *manager) remove(name string) {
 	}, func() { delete(m.removing, name) })
 }
 
-// queue is the filler's, on the world's clock.
+// queue is the filler's queue, on the world's clock.
 type queue struct {
 	workqueue.TypedRateLimitingInterface[slotKey]
 	m        *manager

@@ -14,18 +14,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// The values of the label state, and of the label volume.
+// Values of the labels state and volume.
 const (
 	stateBound    = "bound"
 	stateUnbound  = "unbound"
 	stateCreating = "creating"
 	stateDeleting = "deleting"
 
-	volumeReady = "ready" // a set had made it before
-	volumeOther = "other" // made for the claim, most often
+	volumeReady = "ready" // a set had created it before
+	volumeOther = "other" // usually created for the claim
 )
 
-// metrics are what the manager counts. The leader alone does.
+// metrics holds the manager's metrics. Only the leader updates them.
 type metrics struct {
 	volumes *prometheus.GaugeVec
 	minimum *prometheus.GaugeVec
@@ -50,7 +50,7 @@ func newMetrics(driver string) *metrics {
 	}
 }
 
-// register has the registry show them.
+// register registers the metrics.
 func (m *metrics) register(registry prometheus.Registerer) error {
 	for _, one := range []prometheus.Collector{m.volumes, m.minimum, m.claims} {
 		if err := registry.Register(one); err != nil {
@@ -60,7 +60,7 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 	return nil
 }
 
-// count shows what a set's status says.
+// count sets the metrics of a set from its status.
 func (m *metrics) count(set *v1alpha1.PersistentVolumeSet) {
 	s := set.Status
 	for state, number := range map[string]int32{
@@ -72,13 +72,13 @@ func (m *metrics) count(set *v1alpha1.PersistentVolumeSet) {
 	m.minimum.WithLabelValues(set.Name).Set(float64(set.Spec.MinimumReplicas))
 }
 
-// forget removes what was shown of a set that is gone.
+// forget deletes the metrics of a set that is gone.
 func (m *metrics) forget(set string) {
 	m.volumes.DeletePartialMatch(prometheus.Labels{"set": set})
 	m.minimum.DeletePartialMatch(prometheus.Labels{"set": set})
 }
 
-// bound counts claims by the volumes that become bound, but for the claims of scrubs. It enqueues nothing.
+// bound counts claims as their volumes become bound, except claims of scrubs. It enqueues nothing.
 func (m *metrics) bound(driver string,
 	setsOfClass func(context.Context, string) []reconcile.Request) handler.EventHandler {
 	return handler.Funcs{UpdateFunc: func(ctx context.Context, e event.UpdateEvent,
@@ -98,7 +98,7 @@ func (m *metrics) bound(driver string,
 	}}
 }
 
-// asVolume is the object as what it is: only PersistentVolumes are watched for it.
+// asVolume converts the object to a PersistentVolume. The handler watches no other kind.
 func asVolume(object client.Object) *corev1.PersistentVolume {
 	if v, ok := object.(*corev1.PersistentVolume); ok {
 		return v

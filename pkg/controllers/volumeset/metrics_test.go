@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// counted is a reconciler, and what it exports: values by the series' name and the values of its labels.
+// counted returns a reconciler and a function for its exported values, by the series' name and label values.
 func counted(t *testing.T) (*reconciler, func() map[string]float64, *prometheus.Registry) {
 	t.Helper()
 	r, _ := bench(t, interceptor.Funcs{}, stored(), fast())
@@ -43,7 +43,7 @@ func counted(t *testing.T) (*reconciler, func() map[string]float64, *prometheus.
 	}, registry
 }
 
-// TestMetricsOfSet checks what is exported about a set, before and after it goes.
+// TestMetricsOfSet checks the metrics of a set, before and after its deletion.
 func TestMetricsOfSet(t *testing.T) {
 	r, values, _ := counted(t)
 	set := r.look(t)
@@ -68,7 +68,7 @@ func TestMetricsOfSet(t *testing.T) {
 	}
 }
 
-// TestMetricsOfClaims checks which volumes count as ready ones when they become bound.
+// TestMetricsOfClaims checks which volumes count as ready when they become bound.
 func TestMetricsOfClaims(t *testing.T) {
 	r, values, _ := counted(t)
 	h := r.metrics.bound("driver", r.setsOfClassNamed)
@@ -104,7 +104,7 @@ func TestMetricsOfClaims(t *testing.T) {
 	}
 }
 
-// TestSeries checks that deploy/observability lists what is exported.
+// TestSeries checks that deploy/observability lists the exported series.
 func TestSeries(t *testing.T) {
 	r, _, registry := counted(t)
 	r.metrics.count(stored())

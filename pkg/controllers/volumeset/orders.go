@@ -10,20 +10,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// maxOrders bounds what all orders of a set take in its status, in bytes. Beside them there is room for the template in
-// the spec, for its copy in an annotation of kubectl, and for the slots: etcd takes 1.5 MiB for an object.
+// maxOrders is the maximum size of all orders in a set's status, in bytes. It leaves room for the template in the spec,
+// its copy in kubectl's annotation, and the slots: etcd accepts objects of up to 1.5 MiB.
 const maxOrders = 512 << 10
 
-// newOrder is what a set's volumes are made from now.
+// newOrder returns the order for new volumes of a set.
 func newOrder(template v1alpha1.PersistentVolumeTemplate, class v1alpha1.SlotClass) v1alpha1.VolumeOrder {
 	order := v1alpha1.VolumeOrder{Template: template, Class: class}
 	order.Name = orderDigest(order)
 	return order
 }
 
-// orderDigest is the name of an order: a digest of the rest of it, so that a lost field shows. A field that a later
-// version adds must be left out of JSON while it is empty, and must have no default in the definition: orders that are
-// written already would no longer match their names.
+// orderDigest returns the name of an order: a digest of its other fields, which detects a lost field. A field added by
+// a later version must be omitted from JSON while empty and must have no default in the CRD. Otherwise existing orders
+// would no longer match their names.
 func orderDigest(order v1alpha1.VolumeOrder) string {
 	order.Name = ""
 	sum := sha256.Sum256(serialized(order))
@@ -33,12 +33,12 @@ func orderDigest(order v1alpha1.VolumeOrder) string {
 func serialized(order v1alpha1.VolumeOrder) []byte {
 	text, err := json.Marshal(order)
 	if err != nil {
-		panic(err) // It holds nothing but strings and a quantity.
+		panic(err) // It holds only strings and a quantity.
 	}
 	return text
 }
 
-// orderOf returns what the volume of a slot is made from.
+// orderOf returns the order of a slot.
 func orderOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (v1alpha1.VolumeOrder, error) {
 	for _, order := range set.Status.Orders {
 		if order.Name != slot.Order {
@@ -56,21 +56,21 @@ func orderOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (v1alp
 			" or take the slot out once no volume of its name exists", slot.Order, slot.Name)
 }
 
-// addOrder adds an order to the status, once.
+// addOrder adds an order to the status, unless the status has it.
 func addOrder(set *v1alpha1.PersistentVolumeSet, order v1alpha1.VolumeOrder) {
 	if !slices.ContainsFunc(set.Status.Orders, func(o v1alpha1.VolumeOrder) bool { return o.Name == order.Name }) {
 		set.Status.Orders = append(set.Status.Orders, order)
 	}
 }
 
-// tidyOrders drops the orders that no slot needs.
+// tidyOrders removes the orders that no slot uses.
 func tidyOrders(set *v1alpha1.PersistentVolumeSet) {
 	set.Status.Orders = slices.DeleteFunc(set.Status.Orders, func(order v1alpha1.VolumeOrder) bool {
 		return !slices.ContainsFunc(set.Status.Slots, func(slot v1alpha1.VolumeSlot) bool { return slot.Order == order.Name })
 	})
 }
 
-// convert makes an order of what a slot has from a manager before there were any.
+// convert turns the template and class that an older manager stored in a slot into an order.
 func convert(set *v1alpha1.PersistentVolumeSet, slot *v1alpha1.VolumeSlot) {
 	if slot.Template == nil || slot.Class == nil {
 		return
@@ -80,7 +80,7 @@ func convert(set *v1alpha1.PersistentVolumeSet, slot *v1alpha1.VolumeSlot) {
 	slot.Order, slot.Template, slot.Class = order.Name, nil, nil
 }
 
-// measure keeps new slots from being written if their order has no room beside those of the slots that stay.
+// measure prevents new slots if their order does not fit beside the orders of the remaining slots.
 func (r *reconciler) measure(o *round) {
 	if o.actions.create == 0 {
 		return

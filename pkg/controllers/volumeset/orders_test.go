@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestLargeTemplate checks that the status of a set whose template is as large as an object's annotations may be fits
-// into etcd, which takes 1.5 MiB, also when the template changes while slots are open.
+// TestLargeTemplate checks that a set whose template has 200 KiB of annotations fits into etcd, which accepts 1.5 MiB,
+// even if the template changes while slots are open.
 func TestLargeTemplate(t *testing.T) {
 	large := func(set *v1alpha1.PersistentVolumeSet, number int) {
 		set.Spec.Template.Metadata.Annotations = map[string]string{"text": strings.Repeat(fmt.Sprint(number%10), 200<<10)}
@@ -33,7 +33,7 @@ func TestLargeTemplate(t *testing.T) {
 			t.Errorf("after %d changes the set has %d bytes and %d slots (%v)", i, len(text), len(set.Status.Slots), err)
 		}
 		for _, slot := range set.Status.Slots {
-			r.filler.refused(slotKey{"set", slot.Name}, false, false, 0) // None of them will ever end.
+			r.filler.refused(slotKey{"set", slot.Name}, false, false, 0) // None of them ever ends.
 		}
 		large(set, i+1)
 		if err := r.client.Update(t.Context(), set); err != nil {
@@ -45,8 +45,8 @@ func TestLargeTemplate(t *testing.T) {
 	}
 }
 
-// TestSlotOfBefore checks that a slot that has its own template, as an earlier manager wrote it, is asked for as it
-// says.
+// TestSlotOfBefore checks that a slot with its own template and class, written by an earlier version, is requested with
+// these.
 func TestSlotOfBefore(t *testing.T) {
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
 		template := set.Spec.Template
@@ -63,8 +63,8 @@ func TestSlotOfBefore(t *testing.T) {
 	}
 }
 
-// TestOrderThatLostAField checks that no volume is made from an order of which a manager or a definition of another
-// version dropped a field.
+// TestOrderThatLostAField checks that no volume is created from an order that lost a field to a manager or CRD of
+// another version.
 func TestOrderThatLostAField(t *testing.T) {
 	set := stored()
 	order := newOrder(set.Spec.Template, v1alpha1.SlotClass{MutableParameters: map[string]string{"iops": "9000"}})

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// happen is what Kubernetes and people do.
+// happen lets Kubernetes and people act.
 func (w *world) happen() {
 	if all := w.api.volumes(); len(all) > 0 {
 		v := all[w.IntN(len(all))].DeepCopy()
@@ -62,8 +62,8 @@ func (w *world) happen() {
 	w.api.put(set)
 }
 
-// patience is the odds against a set that is to have no volume more. They are shorter while there are slots that nobody
-// has asked for: those are the ones to be withdrawn.
+// patience returns the odds against stopping a set. They are shorter while some slots were not requested yet, so that
+// these are withdrawn.
 func (w *world) patience(set *v1alpha1.PersistentVolumeSet) int {
 	isWaiting := func(slot v1alpha1.VolumeSlot) bool { return !w.driver.asked[slot.Name] }
 	if slices.ContainsFunc(set.Status.Slots, isWaiting) {
@@ -72,7 +72,7 @@ func (w *world) patience(set *v1alpha1.PersistentVolumeSet) int {
 	return 8
 }
 
-// foreign is a volume with the set's labels that somebody made by hand.
+// foreign creates a volume with the set's labels by hand.
 func (w *world) foreign() {
 	v := &corev1.PersistentVolume{}
 	v.Name, v.Labels = fmt.Sprint("foreign-", w.steps), map[string]string{"pool": "a"}
@@ -83,7 +83,7 @@ func (w *world) foreign() {
 	w.api.put(v)
 }
 
-// kubernetes does what Kubernetes does next with a volume, and csi-provisioner.
+// kubernetes takes the next step of Kubernetes or csi-provisioner with a volume, and reports whether there was any.
 func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 	switch {
 	case v.Status.Phase == "" && v.DeletionTimestamp == nil:
@@ -105,7 +105,7 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 	return true
 }
 
-// provisionerDeletes is how csi-provisioner ends a released volume: the volume, its object, and its own finalizer.
+// provisionerDeletes deletes a released volume as csi-provisioner does: the volume, its object, and its own finalizer.
 func (w *world) provisionerDeletes(v *corev1.PersistentVolume) {
 	if v.Spec.CSI != nil {
 		w.driver.delete(v.Spec.CSI.VolumeHandle)
@@ -119,8 +119,8 @@ func (w *world) provisionerDeletes(v *corev1.PersistentVolume) {
 	}
 }
 
-// handOver has csi-provisioner put its finalizer on a volume that it saw bound: late, and whatever has become of it.
-// The API server takes no finalizer more for what is being deleted.
+// handOver lets csi-provisioner put its finalizer on a volume that it saw bound, late and whatever its state is now.
+// The API server accepts no new finalizer on an object that is being deleted.
 func (w *world) handOver() {
 	if len(w.bound) == 0 {
 		return
@@ -141,8 +141,8 @@ func (w *world) handOver() {
 	}
 }
 
-// free takes the claim out of a volume that has just been bound, as the binder does with one that it chose beside
-// Kubernetes. The set takes it back.
+// free removes the claim from a volume that has just been bound, as the binder does if Kubernetes has bound the claim
+// elsewhere. The volume returns to the set.
 func (w *world) free() {
 	if set := w.api.set(); len(w.bound) == 0 || set == nil || set.DeletionTimestamp != nil {
 		return
@@ -158,8 +158,8 @@ func (w *world) free() {
 	w.api.put(v)
 }
 
-// recycle does what the recycler does next with a volume, and Kubernetes for it: a released volume is bound to a claim
-// of the scrub pod, then released again, and then nobody's.
+// recycle takes the next step of the recycler, or of Kubernetes for it, with a volume: a released volume is bound to
+// the scrub claim, then released again, and then unbound.
 func (w *world) recycle(v *corev1.PersistentVolume) bool {
 	const scrub = "scrub"
 	ref := v.Spec.ClaimRef
@@ -195,10 +195,10 @@ func (w *world) people(v *corev1.PersistentVolume) {
 		w.note("somebody deletes %s", v.Name)
 		_ = w.api.delete(volumes, v.Name, nil)
 		if isRetained(v) && v.Spec.CSI != nil {
-			w.driver.delete(v.Spec.CSI.VolumeHandle) // The volume too.
+			w.driver.delete(v.Spec.CSI.VolumeHandle) // The volume as well.
 		}
 		return
-	case number == 18 && v.DeletionTimestamp != nil && v.Spec.CSI != nil: // As if there were no manager any more.
+	case number == 18 && v.DeletionTimestamp != nil && v.Spec.CSI != nil: // As if the manager were gone.
 		v.Finalizers = nil
 		w.driver.delete(v.Spec.CSI.VolumeHandle)
 		w.note("somebody takes the finalizers of %s away, and deletes its volume", v.Name)

@@ -8,11 +8,10 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// place is where a volume can be, as segments of the driver's topology.
+// place holds the topology segments of a place where a volume can be.
 type place map[string]string
 
-// places returns the places of the nodes that run the driver, each once, as far as the class allows them. Labels are
-// those of each node.
+// places returns the distinct places of the nodes that run the driver and that the class allows. Labels are by node.
 func places(driver string, nodes []storagev1.CSINode, labels map[string]map[string]string,
 	allowed []corev1.TopologySelectorTerm) []place {
 	var all []place
@@ -37,7 +36,7 @@ func places(driver string, nodes []storagev1.CSINode, labels map[string]map[stri
 	return all
 }
 
-// isAllowed reports whether a class with these allowedTopologies has volumes in the place.
+// isAllowed reports whether a class with these allowedTopologies allows the place.
 func (p place) isAllowed(terms []corev1.TopologySelectorTerm) bool {
 	if len(terms) == 0 {
 		return true
@@ -52,8 +51,7 @@ func (p place) isAllowed(terms []corev1.TopologySelectorTerm) bool {
 	})
 }
 
-// choose returns the places of so many new volumes, or of fewer: each the one that is used least of those that have
-// room.
+// choose returns places for the given number of new volumes, or for fewer. Each is the least used place that has room.
 func choose(from, used []place, number int, room func(place) int) (chosen []place) {
 	left, uses := make([]int, len(from)), usesOf(from, used)
 	for i, p := range from {
@@ -80,8 +78,8 @@ func choose(from, used []place, number int, room func(place) int) (chosen []plac
 	return chosen
 }
 
-// usesOf is, for each of the places, how many of the volumes are in it. There may be ten thousand volumes and as many
-// nodes: a volume is looked up, and compared with all places only where they have not the same number of segments.
+// usesOf returns the number of volumes in each place. There may be ten thousand volumes and as many nodes, so a volume
+// is looked up by key. It is compared with all places only if the numbers of segments differ.
 func usesOf(from, volumes []place) []int {
 	uses, at, isEven := make([]int, len(from)), make(map[string]int, len(from)), true
 	for i, p := range from {
@@ -113,7 +111,7 @@ func (p place) within(q place) bool {
 	return true
 }
 
-// placeOf reads a volume's place back from its node affinity, nil where it has none or several.
+// placeOf returns the place in a volume's node affinity, or nil if it has none or several.
 func placeOf(v *corev1.PersistentVolume) place {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil ||
 		len(v.Spec.NodeAffinity.Required.NodeSelectorTerms) != 1 {
@@ -128,7 +126,7 @@ func placeOf(v *corev1.PersistentVolume) place {
 	return p
 }
 
-// used returns the places of the volumes that are not bound.
+// used returns the places of the volumes that have no claim and are not being deleted.
 func used(volumes []*corev1.PersistentVolume) (all []place) {
 	for _, v := range volumes {
 		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
@@ -138,7 +136,8 @@ func used(volumes []*corev1.PersistentVolume) (all []place) {
 	return all
 }
 
-// affinity is the node affinity of a volume that can be reached from these places, from everywhere if there are none.
+// affinity returns the node affinity of a volume that is reachable from these places. It returns nil if the list is
+// empty: the volume is then reachable from everywhere.
 func affinity(reachable []map[string]string) *corev1.VolumeNodeAffinity {
 	if len(reachable) == 0 {
 		return nil

@@ -9,8 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// TestUses compares how much places are used with what comes of comparing each volume with each place, also where
-// places have segments that others have not.
+// TestUses compares usesOf with a comparison of each volume with each place, including places with different segments.
 func TestUses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0)) // A seed repeats a run.
 	some := func(number int, isEven bool) (all []place) {
@@ -46,8 +45,8 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// BenchmarkPlaces chooses places for sixteen volumes more of a set with ten thousand, on a thousand nodes that are each
-// a place.
+// BenchmarkPlaces chooses places for sixteen more volumes of a set with ten thousand, on a thousand nodes with a place
+// each.
 func BenchmarkPlaces(b *testing.B) {
 	var nodes []storagev1.CSINode
 	labels := map[string]map[string]string{}

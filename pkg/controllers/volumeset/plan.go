@@ -11,15 +11,15 @@ import (
 
 // actions bring a set closer to its spec.
 type actions struct {
-	create   int                        // so many new slots
-	withdraw int                        // so many slots, as far as nobody has asked for their volumes
-	remove   []*corev1.PersistentVolume // these unbound volumes
-	// surplus reports whether more volumes are unbound than the minimum, which is borne for a while.
+	create   int                        // number of new slots
+	withdraw int                        // number of slots to give up, if their volumes were never requested
+	remove   []*corev1.PersistentVolume // unbound volumes to delete
+	// surplus reports whether more volumes are unbound than the minimum. A surplus is kept for a while.
 	surplus bool
 }
 
-// plan decides what to do. Slots is how many volumes may be in the making at a time; due says that a surplus has been
-// borne for long enough.
+// plan decides what to do. Slots is the number of volumes that may be created concurrently. Due reports whether a
+// surplus has been kept long enough.
 func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) actions {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	if set.DeletionTimestamp != nil {
@@ -41,28 +41,29 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 	switch {
 	case c.total-c.leaving > maximum:
 		a.remove = take(c.removable, c.total-c.leaving-maximum, bySize)
-	case missing <= 0: // The obsolete ones are nothing to claims of the template.
+	case missing <= 0: // Claims of the template cannot use obsolete volumes.
 		a.remove = take(c.removable, c.obsolete+surplus, outdatedFirst(set))
 	case c.outdated > 0 && c.slots == 0 && c.leaving == 0 && c.total >= maximum:
-		a.remove = take(c.removable, 1, outdatedFirst(set)) // It makes room for its successor.
+		a.remove = take(c.removable, 1, outdatedFirst(set)) // This makes room for its successor.
 	}
 	return a
 }
 
-// take returns so many of the volumes, the first in the order.
+// take returns the first volumes in the order, at most the given number.
 func take(from []*corev1.PersistentVolume, number int,
 	order func(a, b *corev1.PersistentVolume) int) []*corev1.PersistentVolume {
 	sorted := slices.SortedFunc(slices.Values(from), order)
 	return sorted[:max(0, min(number, len(sorted)))]
 }
 
-// bySize puts the largest first, and among equals the oldest.
+// bySize sorts the largest volumes first, and the oldest first among equals.
 func bySize(a, b *corev1.PersistentVolume) int {
 	return cmp.Or(b.Spec.Capacity.Storage().Cmp(*a.Spec.Capacity.Storage()),
 		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
 }
 
-// outdatedFirst puts volumes of earlier templates before all others, and before these the ones that are unfit now.
+// outdatedFirst sorts unfit volumes of earlier templates first, then other volumes of earlier templates, then all
+// others.
 func outdatedFirst(set *v1alpha1.PersistentVolumeSet) func(a, b *corev1.PersistentVolume) int {
 	digest := templateDigest(set.Spec.Template)
 	rank := func(v *corev1.PersistentVolume) int {

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// newSet is a set of volumes of 1Gi.
+// newSet returns a set with volumes of 1Gi.
 func newSet(minimum, maximum int32, change ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
 	set := &v1alpha1.PersistentVolumeSet{ObjectMeta: metav1.ObjectMeta{Name: "set", UID: "set-uid"}}
 	set.Spec = v1alpha1.PersistentVolumeSetSpec{
@@ -40,7 +40,7 @@ func making(names ...string) func(*v1alpha1.PersistentVolumeSet) {
 	}
 }
 
-// numbered are so many names.
+// numbered returns the given number of names.
 func numbered(number int) (names []string) {
 	for i := range number {
 		names = append(names, fmt.Sprint("n", i))
@@ -48,7 +48,7 @@ func numbered(number int) (names []string) {
 	return names
 }
 
-// reordered changes the one order of a set, and its name with it.
+// reordered changes the only order of a set, and its name.
 func reordered(set *v1alpha1.PersistentVolumeSet, change func(*v1alpha1.VolumeOrder)) {
 	order := &set.Status.Orders[0]
 	change(order)
@@ -62,7 +62,7 @@ func leaving(set *v1alpha1.PersistentVolumeSet) {
 	set.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 }
 
-// described makes PersistentVolumes from words such as "a:available", "b:bound:2Gi", "c:available:other".
+// described returns PersistentVolumes for words such as "a:available", "b:bound:2Gi", "c:available:other".
 func described(t *testing.T, set *v1alpha1.PersistentVolumeSet, words string) (all []*corev1.PersistentVolume) {
 	t.Helper()
 	for i, word := range strings.Fields(words) {
@@ -85,7 +85,7 @@ func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
 		pv.Status.Phase = corev1.VolumeAvailable
 	case "bound":
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, &corev1.ObjectReference{Name: "claim"}
-	case "binding": // A claim is named, and the phase follows later.
+	case "binding": // It names a claim, and the phase follows later.
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeAvailable, &corev1.ObjectReference{Name: "claim"}
 	case "released":
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, &corev1.ObjectReference{Name: "claim"}
@@ -236,12 +236,12 @@ func TestFate(t *testing.T) {
 		"a:binding":           wait,
 		"a:deleting:retain":   keep,
 		"a:released:retain":   keep,
-		"a:failed":            erase, // csi-provisioner has given up, or has done it.
+		"a:failed":            erase, // csi-provisioner has failed, or has deleted it.
 		"a:bound:managed":     keep,  // csi-provisioner deletes it once it is released.
 		"a:failed:managed":    keep,
 		"a:released:managed":  keep,
 		"a:available:managed": wait,
-		// The claim was taken out of it, and csi-provisioner's finalizer came late.
+		// The claim was removed, and csi-provisioner's finalizer came late.
 		"a:available:deleting:managed":        erase,
 		"a:available:deleting:retain:managed": keep,
 		"a:binding:deleting:managed":          wait,
@@ -257,7 +257,7 @@ func TestFate(t *testing.T) {
 	}
 }
 
-// TestCondition checks what the condition says of a set that is full, or rolls.
+// TestCondition checks the condition of a set that is full or rolling.
 func TestCondition(t *testing.T) {
 	for name, c := range map[string]struct {
 		set           *v1alpha1.PersistentVolumeSet
@@ -283,7 +283,7 @@ func TestCondition(t *testing.T) {
 	}
 }
 
-// TestConditionNamesWhatFillsASet checks that a full set names a volume that nobody uses, and why it is still there.
+// TestConditionNamesWhatFillsASet checks that a full set names an unused volume and the reason why it still exists.
 func TestConditionNamesWhatFillsASet(t *testing.T) {
 	for name, c := range map[string]struct{ volumes, says string }{
 		"failed":           {"a:released b:failed", "2 released or failed (b: it cannot be scrubbed),"},
@@ -301,7 +301,7 @@ func TestConditionNamesWhatFillsASet(t *testing.T) {
 	}
 }
 
-// TestConditionAfterARefusal checks when a refusal of the driver is what holds a set up.
+// TestConditionAfterARefusal checks when the condition reports a refusal of the driver.
 func TestConditionAfterARefusal(t *testing.T) {
 	for name, c := range map[string]struct {
 		set           *v1alpha1.PersistentVolumeSet

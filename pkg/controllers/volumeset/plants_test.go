@@ -13,9 +13,9 @@ import (
 //nolint:gochecknoglobals // A flag.
 var planting = flag.Bool("plants", false, "plant each defect of plants/ into the code, and look whether it is found")
 
-// TestPlants shows that the simulation finds what it is there for: each planted defect, in as many steps as each run of
-// the tests takes, with the same seeds or with those from the plant's on. Without -plants it shows only that each can
-// still be planted: its patch fits the code, which builds with it.
+// TestPlants shows that the simulation finds each planted defect, in as many steps as a run of the tests takes, with
+// the same seeds or those from the plant's on. Without -plants it only shows that each defect can still be planted: its
+// patch applies, and the code builds with it.
 func TestPlants(t *testing.T) {
 	plants.Each(t, "../../..", "plants", func(t *testing.T, p plants.Plant) {
 		if *planting {
@@ -26,7 +26,7 @@ func TestPlants(t *testing.T) {
 	})
 }
 
-// isFound looks for the defect.
+// isFound searches for the defect.
 func isFound(t *testing.T, p plants.Plant) {
 	t.Helper()
 	program := p.Program(t, "pkg/controllers/volumeset")

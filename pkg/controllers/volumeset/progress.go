@@ -1,20 +1,20 @@
 package volumeset
 
-// progress is what this manager knows of a slot beyond what the set's status says.
+// progress is this manager's knowledge of a slot beyond the set's status.
 type progress struct {
-	queued bool // it is attempted, or waits for that
+	queued bool // an attempt runs or waits
 	class  string
-	open   bool // a request may have made its volume, so that no refusal of a later one proves that there is none
-	made   bool // its PersistentVolume is there, or was, and nobody has asked since
-	taken  int  // how often it was taken from another manager, which may have asked too
-	// withdrawn: it was given up, as nothing can have come of it. That is never taken back: the write that ends the
-	// slot may come late.
+	open   bool // a request may have created its volume, so the refusal of a later one proves nothing
+	made   bool // its PersistentVolume exists or existed, and no request was sent since
+	taken  int  // how often it was taken over from another manager, which may have sent requests too
+	// withdrawn: the slot was given up, because its volume cannot exist. Only inherit resets it: the write that removes
+	// the slot may be late.
 	withdrawn bool
-	stuck     bool // its volume may exist, and the driver refuses it now
+	stuck     bool // its volume may exist, and the driver refuses the request now
 	handle    string
 }
 
-// of returns the progress of a slot. The lock is held.
+// of returns the progress of a slot. The caller holds the lock.
 func (f *filler) of(key slotKey) *progress {
 	if f.slots[key] == nil {
 		f.slots[key] = &progress{}
@@ -22,7 +22,7 @@ func (f *filler) of(key slotKey) *progress {
 	return f.slots[key]
 }
 
-// fill begins to create the volume of a slot, which is of the class, once.
+// fill queues the creation of a slot's volume of the class, unless it is queued already.
 func (f *filler) fill(key slotKey, class string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -32,8 +32,8 @@ func (f *filler) fill(key slotKey, class string) {
 	}
 }
 
-// inherit notes that a slot is being taken from another manager, before the set says so. It may have asked for the
-// volume, also once more after all that this one knows.
+// inherit notes that a slot is being taken from another manager, before the set says so. That manager may have asked
+// for the volume, even later than this manager knows.
 func (f *filler) inherit(key slotKey) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,8 +48,8 @@ func (f *filler) taken(key slotKey) int {
 	return f.of(key).taken
 }
 
-// made notes that the PersistentVolume of a slot is there, unless the slot was taken once more meanwhile. From now on
-// nothing is asked for the slot: it may end at any time.
+// made notes that the PersistentVolume of a slot exists, unless the slot was taken over again meanwhile. No further
+// request is sent for the slot, because it may be removed at any time.
 func (f *filler) made(key slotKey, taken int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,8 +57,8 @@ func (f *filler) made(key slotKey, taken int) {
 	p.made = p.taken == taken
 }
 
-// ask notes that a request is about to be sent, unless the slot has been given up. It reports whether it is the first:
-// whether a refusal of it proves that there is no volume.
+// ask notes that a request is about to be sent, unless the slot has been given up. First reports whether it is the
+// first request, so that its refusal proves that no volume exists.
 func (f *filler) ask(key slotKey) (may, first bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -70,9 +70,9 @@ func (f *filler) ask(key slotKey) (may, first bool) {
 	return true, first
 }
 
-// refused notes that a request for a slot was refused. It gives the slot up if the request was the first, so that
-// nothing came of it, and if no other manager has taken the slot meanwhile; or if the driver has proven that there is
-// no volume, whoever asked for it before, and nobody has taken the slot since this request began.
+// refused notes that the driver refused a request for a slot, and reports whether the slot is given up. A slot is given
+// up if the request was the first and the slot was never taken over from another manager. It is also given up if the
+// driver has proven that no volume exists, and the slot was not taken over since this request began.
 func (f *filler) refused(key slotKey, first, absent bool, taken int) (ended bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,7 +83,7 @@ func (f *filler) refused(key slotKey, first, absent bool, taken int) (ended bool
 	return p.withdrawn
 }
 
-// withdraw gives a slot up if nobody can have asked for its volume, and reports whether it is given up.
+// withdraw gives up a slot if no request can have created its volume, and reports whether the slot is given up.
 func (f *filler) withdraw(key slotKey) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,7 +92,7 @@ func (f *filler) withdraw(key slotKey) bool {
 	return p.withdrawn
 }
 
-// progressOf returns what is known of a slot.
+// progressOf returns a copy of the progress of a slot.
 func (f *filler) progressOf(key slotKey) progress {
 	f.mu.Lock()
 	defer f.mu.Unlock()

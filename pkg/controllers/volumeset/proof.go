@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// unprovenPause is how long nothing is created when the API server did not say whether it would take a
+// unprovenPause is how long no volume is created after the API server failed to tell whether it would accept a
 // PersistentVolume.
 const unprovenPause = 10 * time.Second
 
-// conclude finds the slots that end: those that were given up, and those whose PersistentVolume is there, or was, as
-// this manager itself has made or seen past its cache. A cache alone proves neither: it may show a PersistentVolume
-// that is gone, and whose slot has been asked for again.
+// conclude finds the slots to remove: those that were given up, and those whose PersistentVolume this manager has
+// created or seen by a live read, even if it is gone. The cache alone proves nothing: it may show a PersistentVolume
+// that is gone and whose slot has been requested again.
 func (r *reconciler) conclude(ctx context.Context, o *round) error {
 	for _, slot := range o.set.Status.Slots {
 		if slot.Manager != r.filler.identity {
@@ -44,7 +44,7 @@ func (r *reconciler) conclude(ctx context.Context, o *round) error {
 	return nil
 }
 
-// end ends a slot that has no volume which counts in the set.
+// end removes a slot whose volume does not count in the set.
 func (o *round) end(name string) {
 	if o.ended[name] {
 		return
@@ -66,9 +66,9 @@ func (r *reconciler) counts(ctx context.Context, set *v1alpha1.PersistentVolumeS
 	return selector(set).Matches(labels.Set(v.Labels)), nil
 }
 
-// prove asks the API server whether it would take the PersistentVolumes of new slots, before there is a slot: a volume
-// whose object is refused for ever could neither be given to claims nor be let go of. Without its word none is created,
-// and all else goes on.
+// prove asks the API server whether it would accept the PersistentVolumes of new slots, before a slot is written. A
+// volume whose object is always refused could neither be bound to a claim nor be given up. Without the API server's
+// consent no volume is created, and all other work continues.
 func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return
@@ -76,7 +76,7 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	now := r.now()
 	known := r.refusalOf(o, now)
 	if known == nil {
-		// Nothing is ever made of this name. One of chance would have the condition change with each refusal.
+		// No object is created with this name. A random name would change the condition with each refusal.
 		name := "pvs-" + string(o.set.UID)
 		asked := csiclient.Volume{Handle: name, SizeBytes: o.order.Template.Spec.Capacity.Value()}
 		err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, name, o.order, asked), client.DryRunAll)
@@ -88,15 +88,15 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 	o.actions.create, o.sites = 0, nil
 }
 
-// refusal is that the API server would not take the PersistentVolumes of an order. It holds for a while: the status
-// that tells of it is an event, which has the set looked at again.
+// refusal records that the API server would not accept the PersistentVolumes of an order. It is valid for a while,
+// because writing it into the status causes an event that reconciles the set again.
 type refusal struct {
 	order   string
 	until   time.Time
 	problem verdict
 }
 
-// refusalOf returns the refusal that holds for the order of new volumes, nil if the API server is to be asked.
+// refusalOf returns the valid refusal of the order of new volumes, or nil if the API server must be asked.
 func (r *reconciler) refusalOf(o *round, now time.Time) *refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +112,7 @@ func (r *reconciler) forgetRefusal(set string) {
 	delete(r.refusals, set)
 }
 
-// noteRefusal notes what the API server said to the order of new volumes, and returns nil if it would take them.
+// noteRefusal notes the API server's answer to the order of new volumes, and returns nil if it would accept them.
 func (r *reconciler) noteRefusal(o *round, now time.Time, err error) *refusal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +125,7 @@ func (r *reconciler) noteRefusal(o *round, now time.Time, err error) *refusal {
 		says := "the API server refuses a PersistentVolume of this template: " + err.Error()
 		known.problem = verdict{reasonTemplate, says}
 		known.until = now.Add(lastPause)
-	default: // As of a webhook that fails.
+	default: // For example, a webhook failed.
 		says := "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()
 		known.problem = verdict{reasonUnproven, says}
 		known.until = now.Add(unprovenPause)

@@ -20,17 +20,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// recheck is when a set whose classes are of no use is looked at again: nothing tells of a new VolumeAttributesClass.
+// recheck is the interval at which a set with unusable classes is reconciled again. No event announces a new
+// VolumeAttributesClass.
 const recheck = 30 * time.Second
 
 // reconciler brings sets closer to their specs.
 type reconciler struct {
 	client  client.Client
-	live    client.Reader // reads past the cache
+	live    client.Reader // bypasses the cache
 	driver  Driver
 	filler  *filler
-	slots   int           // how many volumes of a set are made at a time
-	patient time.Duration // how long a surplus of unbound volumes is borne
+	slots   int           // volumes of a set that are created concurrently
+	patient time.Duration // how long surplus unbound volumes are kept
 	now     func() time.Time
 	name    func() string // of a new slot
 	metrics *metrics
@@ -38,30 +39,30 @@ type reconciler struct {
 	events  events.EventRecorder
 
 	mu       sync.Mutex
-	surplus  map[string]bearing  // of sets that have one
+	surplus  map[string]bearing  // of sets with a surplus
 	refusals map[string]*refusal // of the API server, by set
 }
 
-// round is one look at a set: what there is of it, and what is to be done.
+// round is one reconciliation of a set: its observed state and the actions to take.
 type round struct {
 	set      *v1alpha1.PersistentVolumeSet
 	class    *storagev1.StorageClass
-	settings v1alpha1.SlotClass   // what the class says
-	order    v1alpha1.VolumeOrder // what new volumes are made from
+	settings v1alpha1.SlotClass   // of the class
+	order    v1alpha1.VolumeOrder // of new volumes
 	volumes  []*corev1.PersistentVolume
 	census   census
-	isSure   bool                       // nothing is missing in found
-	found    map[string]bool            // the classes of unbound ones, as any read showed them
-	strays   []*corev1.PersistentVolume // that the set made, and that were relabelled
-	ended    map[string]bool            // the names of slots that are needed no more
+	isSure   bool                       // found is complete
+	found    map[string]bool            // the classes of unbound volumes, from all reads
+	strays   []*corev1.PersistentVolume // volumes that the set created and that were relabelled
+	ended    map[string]bool            // the names of slots to remove
 	actions  actions
 	sites    []place       // of the volumes to be created
-	unusable verdict       // what is wrong with the class
-	problem  verdict       // what keeps the set from creating volumes
-	wait     time.Duration // until the next look, if nothing happens before
+	unusable verdict       // why the class cannot be used
+	problem  verdict       // why the set creates no volumes
+	wait     time.Duration // until the next reconciliation, without an event
 }
 
-// Reconcile looks at one set.
+// Reconcile reconciles one set.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	set := &v1alpha1.PersistentVolumeSet{}
 	err := r.client.Get(ctx, request.NamespacedName, set)
@@ -98,8 +99,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: o.wait}, client.IgnoreNotFound(err)
 }
 
-// settle counts, plans, and carries the plan out. What cannot be taken back is planned on what is true now: the set may
-// be newer than the volumes in the cache, so that neither slots nor cache have a volume whose slot has ended.
+// settle counts, plans, and carries out the plan. Irreversible actions are planned on live reads. The set may be newer
+// than the volumes in the cache: a volume whose slot has been removed may then be in neither the slots nor the cache.
 func (r *reconciler) settle(ctx context.Context, o *round) error {
 	if err := r.count(ctx, o); err != nil {
 		return err
@@ -129,7 +130,8 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	return nil
 }
 
-// count surveys what the cache shows, and what is there where that does not do.
+// count surveys the volumes in the cache. It also surveys a live list if volumes are to be created or the set is to be
+// released.
 func (r *reconciler) count(ctx context.Context, o *round) error {
 	volumes, err := r.cached(ctx, o.set)
 	if err != nil {
@@ -153,7 +155,7 @@ func (r *reconciler) count(ctx context.Context, o *round) error {
 	return r.reviewClasses(ctx, o)
 }
 
-// survey counts the volumes, and plans.
+// survey counts the volumes and plans.
 func (r *reconciler) survey(ctx context.Context, o *round, volumes []*corev1.PersistentVolume) error {
 	o.volumes = volumes
 	o.find(volumes)
@@ -176,7 +178,7 @@ func (o *round) isOver() bool {
 		len(o.actions.remove) == 0 && o.census.unseen == 0
 }
 
-// release lets a set go that is being deleted.
+// release removes the finalizer of a set that is being deleted.
 func (r *reconciler) release(ctx context.Context, o *round) error {
 	if !controllerutil.RemoveFinalizer(o.set, v1alpha1.VolumeSetFinalizer) {
 		return nil
@@ -188,7 +190,7 @@ func (r *reconciler) release(ctx context.Context, o *round) error {
 	return nil
 }
 
-// plan decides what to do now, and what to wait for.
+// plan decides on the actions and on the time until the next reconciliation.
 func (r *reconciler) plan(o *round) {
 	due, wait := r.isDue(o.set.Name)
 	o.actions, o.wait = plan(o.set, o.census, r.slots, due), wait
@@ -196,12 +198,12 @@ func (r *reconciler) plan(o *round) {
 		o.actions = plan(o.set, o.census, r.slots, due)
 	}
 	if r.bear(o.set.Name, o.actions.surplus, time.Duration(max(0, o.set.Status.SurplusSeconds))*time.Second) {
-		if due, o.wait = r.isDue(o.set.Name); due { // By what other managers had noted: no event would bring it back.
+		if due, o.wait = r.isDue(o.set.Name); due { // Other managers kept it long enough: no event follows.
 			o.actions = plan(o.set, o.census, r.slots, due)
 		}
 	}
 	if o.problem = o.unusable; o.set.DeletionTimestamp != nil {
-		o.problem = verdict{} // It needs no class any more.
+		o.problem = verdict{} // It no longer needs a class.
 	}
 	if o.problem.reason != "" {
 		o.actions.create = 0
@@ -213,15 +215,14 @@ func (r *reconciler) plan(o *round) {
 	}
 }
 
-// lookAgain has the set looked at again soon, since nothing tells of what it waits for.
+// lookAgain schedules another reconciliation soon, because no event announces the change that the set waits for.
 func (o *round) lookAgain() {
 	if o.wait == 0 || o.wait > recheck {
 		o.wait = recheck
 	}
 }
 
-// save writes the status: what there is, and the slots of the volumes to be created. Nothing is asked of the driver
-// before.
+// save writes the status: the census, and the slots of the volumes to create. The driver is asked only afterwards.
 func (r *reconciler) save(ctx context.Context, o *round) error {
 	before := o.set.Status.DeepCopy()
 	s := &o.set.Status
@@ -236,7 +237,7 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	tidyOrders(o.set)
 	o.noteClasses()
 	r.noteSurplus(o.set)
-	s.RelabelledReplicas = int32(len(o.strays)) // So many objects there are never.
+	s.RelabelledReplicas = int32(len(o.strays)) // The count fits into an int32.
 	write(o.set, o.census, judge(o.set, o.census, o.problem))
 	r.metrics.count(o.set)
 	if equality.Semantic.DeepEqual(before, s) {
@@ -246,14 +247,14 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	if err := r.client.Status().Update(ctx, o.set); err != nil {
 		return err
 	}
-	if err := isKept(o.set, classes); err != nil { // Without all of it nothing is asked for.
+	if err := isKept(o.set, classes); err != nil { // The driver is asked for nothing unless all of it was kept.
 		return fmt.Errorf("%w; if the definition of PersistentVolumeSets is older than this manager, apply that of "+
 			"its version (deploy/kubernetes/crds)", err)
 	}
 	return nil
 }
 
-// isKept checks that the API server has kept what was written of the slots and classes.
+// isKept checks that the API server has kept all fields of the slots and classes that were written.
 func isKept(set *v1alpha1.PersistentVolumeSet, classes []string) error {
 	if !slices.Equal(set.Status.Classes, classes) {
 		return fmt.Errorf("the status has lost the classes %q, in which claims with a data source would be bound to empty"+
@@ -286,14 +287,14 @@ func volumesOf(
 	return volumes, nil
 }
 
-// nowhere says that the class allows no place that there is.
+// nowhere returns the verdict for a class that allows none of the existing places.
 func (r *reconciler) nowhere(o *round) verdict {
 	return verdict{reasonNowhere,
 		fmt.Sprintf("no node that runs the driver %s is in a place that the allowedTopologies of StorageClass %s allow",
 			r.driver.Driver(), o.class.Name)}
 }
 
-// places returns where volumes of the class can be, none for a driver whose volumes can be reached from everywhere.
+// places returns the places where volumes of the class can be, or none for a driver without topology.
 func (r *reconciler) places(ctx context.Context, class *storagev1.StorageClass) ([]place, error) {
 	if !r.driver.HasTopology() {
 		return nil, nil

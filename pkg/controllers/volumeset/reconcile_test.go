@@ -29,10 +29,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
-// talker is a driver that answers as it is told.
+// talker is a driver with a given answer.
 type talker struct {
 	created  int
-	asked    csiclient.Request // at last
+	asked    csiclient.Request // last request
 	deleted  int
 	err      error
 	topology bool
@@ -52,7 +52,7 @@ func (d *talker) Delete(context.Context, string) error {
 	return d.err
 }
 
-// bench is a reconciler over a fake API with these objects.
+// bench returns a reconciler with a fake API that has these objects.
 func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*reconciler, *talker) {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -75,7 +75,7 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 	return r, driver
 }
 
-// removing is a remover beside a reconciler.
+// removing returns a remover for a reconciler.
 func removing(r *reconciler, driver Driver, timeout time.Duration) *remover {
 	return &remover{
 		client: r.client, live: r.client, driver: driver, timeout: timeout, events: &events.FakeRecorder{},
@@ -93,7 +93,7 @@ func fast() *storagev1.StorageClass {
 	return &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, Provisioner: "driver"}
 }
 
-// stored is a set as the API server has it, with our finalizer.
+// stored returns a set as stored in the API server, with our finalizer.
 func stored(change ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
 	set := newSet(2, 4, change...)
 	set.Finalizers = []string{v1alpha1.VolumeSetFinalizer}
@@ -101,7 +101,7 @@ func stored(change ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentV
 	return set
 }
 
-// look reconciles the set and returns it as it is then.
+// look reconciles the set and returns its new state.
 func (r *reconciler) look(t *testing.T) *v1alpha1.PersistentVolumeSet {
 	t.Helper()
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "set"}}); err != nil {
@@ -121,7 +121,8 @@ func reason(set *v1alpha1.PersistentVolumeSet) string {
 	return set.Status.Conditions[0].Reason
 }
 
-// TestClassThatIsMissing checks that a set says so, and that the class finds its set when it comes.
+// TestClassThatIsMissing checks that a set reports a missing class, and that the class maps to the set once it is
+// created.
 func TestClassThatIsMissing(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, stored())
 	if set := r.look(t); reason(set) != reasonClassNotFound || set.Status.Driver != "" || len(set.Status.Slots) > 0 {
@@ -138,7 +139,7 @@ func TestClassThatIsMissing(t *testing.T) {
 	}
 }
 
-// TestSetThatNobodyServed is deleted, and goes: nothing was ever made for it.
+// TestSetThatNobodyServed checks that a deleted set for which nothing was created goes.
 func TestSetThatNobodyServed(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, stored(leaving))
 	if set := r.look(t); set.Name != "" {
@@ -146,8 +147,8 @@ func TestSetThatNobodyServed(t *testing.T) {
 	}
 }
 
-// TestDeletedSetTakesYoungVolumes checks that a deleted set stays until Kubernetes has looked at its last volume, so
-// that it can be deleted, whether claims of the template could bind to it or not: nobody else would delete it.
+// TestDeletedSetTakesYoungVolumes checks that a deleted set stays until Kubernetes has processed its last volume and it
+// can be deleted, whether claims of the template could bind to it or not: nobody else would delete it.
 func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.PersistentVolumeSet){
 		"of this template": func(*v1alpha1.PersistentVolumeSet) {},
@@ -181,8 +182,8 @@ func TestDeletedSetTakesYoungVolumes(t *testing.T) {
 	}
 }
 
-// TestEditedStatus checks what becomes of a set whose status a person edits: without its driver no slot goes, a slot
-// without its order is told of, and a surplus is borne for no longer than any other.
+// TestEditedStatus checks a set whose status a person edits: without its driver no slot goes, a slot without its order
+// is reported, and a surplus is kept no longer than any other.
 func TestEditedStatus(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, fast(), stored(leaving, making("x")))
 	if r.filler.ask(slotKey{"set", "x"}); r.look(t).Name == "" {
@@ -208,7 +209,8 @@ func TestEditedStatus(t *testing.T) {
 	}
 }
 
-// TestTemplateThatIsRefused checks that the driver is asked for nothing whose object the API server would not take.
+// TestTemplateThatIsRefused checks that the driver gets no request for a volume whose object the API server would
+// refuse.
 func TestTemplateThatIsRefused(t *testing.T) {
 	refusal := apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind(), "x", nil)
 	r, _ := bench(t, interceptor.Funcs{
@@ -224,8 +226,9 @@ func TestTemplateThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRefusalComesToRest checks that a set whose volumes the API server does not take neither asks nor writes at each
-// look: what it writes has it looked at again, and each refusal has other words. A changed template is tried at once.
+// TestRefusalComesToRest checks that a set whose volumes the API server refuses does not ask or write in each
+// reconciliation: its writes cause reconciliations, and each refusal has a different text. A changed template is tried
+// immediately.
 func TestRefusalComesToRest(t *testing.T) {
 	asked, now := 0, time.Unix(1000, 0)
 	var refusal func(name string) error
@@ -273,8 +276,8 @@ func TestRefusalComesToRest(t *testing.T) {
 	}
 }
 
-// TestMessageThatIsTooLong checks that a set says why it creates nothing, however long the words of others are: the API
-// server takes no condition with a message of more than 32,768 characters.
+// TestMessageThatIsTooLong checks that a set reports why it creates nothing, however long the error is: the API server
+// refuses a condition with a message of more than 32,768 characters.
 func TestMessageThatIsTooLong(t *testing.T) {
 	word := strings.Repeat("ü", 40_000)
 	r, _ := bench(t, interceptor.Funcs{
@@ -293,7 +296,7 @@ func TestMessageThatIsTooLong(t *testing.T) {
 	}
 }
 
-// TestDryRunThatFails checks that nothing but the creation of volumes waits for a dry run that fails.
+// TestDryRunThatFails checks that a failing dry run only stops the creation of volumes.
 func TestDryRunThatFails(t *testing.T) {
 	set := stored(making("x", "y"),
 		func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas, set.Spec.MaximumReplicas = 4, 9 })
@@ -324,7 +327,8 @@ func TestDryRunThatFails(t *testing.T) {
 	}
 }
 
-// TestRelabelledVolume checks that a slot ends whose PersistentVolume exists, though it counts in the set no more.
+// TestRelabelledVolume checks that a slot ends if its PersistentVolume exists, although the PersistentVolume no longer
+// counts in the set.
 func TestRelabelledVolume(t *testing.T) {
 	v := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "moved", Labels: map[string]string{"pool": "b"}}}
 	r, driver := bench(t, interceptor.Funcs{}, stored(making("moved")), fast(), v)
@@ -342,8 +346,8 @@ func TestRelabelledVolume(t *testing.T) {
 	}
 }
 
-// TestVolumeThatCameAfterTheList checks that a PersistentVolume that the list is too old for is not taken for
-// relabelled: it counts.
+// TestVolumeThatCameAfterTheList checks that a PersistentVolume that is newer than the list counts, and is not mistaken
+// for relabelled.
 func TestVolumeThatCameAfterTheList(t *testing.T) {
 	var r *reconciler
 	lists := 0
@@ -352,7 +356,7 @@ func TestVolumeThatCameAfterTheList(t *testing.T) {
 			err := c.List(ctx, list, options...)
 			o := (&client.ListOptions{}).ApplyOptions(options)
 			if _, ok := list.(*corev1.PersistentVolumeList); ok && o.FieldSelector == nil {
-				lists++ // The one upon which new slots are decided.
+				lists++ // The list on which new slots are decided.
 				_, _ = r.filler.attempt(t.Context(), slotKey{set: "set", slot: "x"})
 			}
 			return err
@@ -367,7 +371,7 @@ func TestVolumeThatCameAfterTheList(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that a refusal ends a slot only if no request before it, by whomever, can have made the volume.
+// TestRefusals checks that a refusal ends a slot only if no earlier request of any manager can have created the volume.
 func TestRefusals(t *testing.T) {
 	open, refusal := csiclienttest.Open()[0], csiclienttest.Refusals()[0]
 	for name, c := range map[string]struct {
@@ -386,10 +390,10 @@ func TestRefusals(t *testing.T) {
 		r, driver := bench(t, interceptor.Funcs{}, stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {
 			set.Status.Slots[0].Manager, set.Spec.MaximumReplicas = c.manager, 1
 		}), fast())
-		r.look(t) // It takes the slot over.
+		r.look(t) // This takes over the slot.
 		for _, driver.err = range c.answers {
 			r.filler.next(t.Context())
-			r.filler.queue.Add(slotKey{set: "set", slot: "x"}) // Not only after the pause.
+			r.filler.queue.Add(slotKey{set: "set", slot: "x"}) // Skip the pause.
 		}
 		if set := r.look(t); (len(set.Status.Slots) > 0 && set.Status.Slots[0].Name == "x") != c.stays {
 			t.Errorf("%s: the slots are %+v", name, set.Status.Slots)
@@ -397,7 +401,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestOldDefinition checks that a manager says so whose set cannot keep what it writes, and asks for nothing.
+// TestOldDefinition checks that a manager reports a CRD that drops fields, and sends no requests.
 func TestOldDefinition(t *testing.T) {
 	for what, prune := range map[string]func(*v1alpha1.PersistentVolumeSetStatus){
 		"managers": func(s *v1alpha1.PersistentVolumeSetStatus) {
@@ -423,7 +427,7 @@ func TestOldDefinition(t *testing.T) {
 	}
 }
 
-// TestRefusalAfterTheVolume checks that a volume that was made, and whose object was not, is not given up.
+// TestRefusalAfterTheVolume checks that a created volume without a PersistentVolume is not given up.
 func TestRefusalAfterTheVolume(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{
 		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
@@ -440,8 +444,8 @@ func TestRefusalAfterTheVolume(t *testing.T) {
 	}
 }
 
-// TestOneAfterARefusal checks that a driver that refuses is asked for one volume at a time, and that a new set begins
-// anew.
+// TestOneAfterARefusal checks that a driver that refuses is asked for one volume at a time, and that a new set starts
+// without failures.
 func TestOneAfterARefusal(t *testing.T) {
 	r, _ := bench(t, interceptor.Funcs{}, stored(), fast())
 	r.filler.failures["set"] = failures{place(nil).key(): {err: errors.New("no such pool")}}
@@ -467,7 +471,7 @@ func TestOneAfterARefusal(t *testing.T) {
 	}
 }
 
-// TestNowhere checks that no volume is asked for outside of the places that a class allows.
+// TestNowhere checks that no volume is requested outside the places that a class allows.
 func TestNowhere(t *testing.T) {
 	zone := func(name string) []corev1.TopologySelectorTerm {
 		return []corev1.TopologySelectorTerm{{MatchLabelExpressions: []corev1.TopologySelectorLabelRequirement{{Key: "zone",
@@ -492,7 +496,7 @@ func TestNowhere(t *testing.T) {
 	}
 }
 
-// TestSlotUntilItIsGone checks that a slot is looked at until it is gone from the status: its object may be deleted
+// TestSlotUntilItIsGone checks that a slot is processed until it is gone from the status: its object may be deleted
 // unseen.
 func TestSlotUntilItIsGone(t *testing.T) {
 	r, driver := bench(t, interceptor.Funcs{}, stored(making("x")), fast())
@@ -507,14 +511,13 @@ func TestSlotUntilItIsGone(t *testing.T) {
 	if !r.filler.slots[key].queued {
 		t.Error("the slot is there, and was given up")
 	}
-	r.look(t) // It sees the PersistentVolume, and takes the slot away.
+	r.look(t) // This sees the PersistentVolume and removes the slot.
 	if end, err := r.filler.attempt(t.Context(), key); !end.gone || err != nil || driver.created != 1 {
 		t.Errorf("%+v, %v; %d requests", end, err, driver.created)
 	}
 }
 
-// TestDeletionIsBounded checks that a driver that does not answer holds a deletion up for as long as it may, and no
-// longer.
+// TestDeletionIsBounded checks that a driver that does not answer delays a deletion only until the timeout.
 func TestDeletionIsBounded(t *testing.T) {
 	set := stored()
 	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
@@ -527,8 +530,8 @@ func TestDeletionIsBounded(t *testing.T) {
 	}
 }
 
-// TestDeletionThatFails checks that a person hears from the PersistentVolume why its volume is not deleted, once, and
-// from a set that is full of it too, for as long as that is so.
+// TestDeletionThatFails checks that an event of the PersistentVolume says once why its volume is not deleted, and that
+// a full set reports it too, for as long as it lasts.
 func TestDeletionThatFails(t *testing.T) {
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MaximumReplicas = 2 })
 	all := described(t, set, "x:available:deleting y:bound")
@@ -558,7 +561,7 @@ func TestDeletionThatFails(t *testing.T) {
 		t.Errorf("the set says %+v", now.Status.Conditions)
 	}
 	driver.err = nil
-	for range 2 { // It is gone the second time.
+	for range 2 { // The second time it is gone.
 		if _, err := remove.Reconcile(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
@@ -569,7 +572,7 @@ func TestDeletionThatFails(t *testing.T) {
 }
 
 // TestBoundVolumesNeedNoManager checks that a bound PersistentVolume loses the manager's finalizer once it has
-// csi-provisioner's, and not before: somebody must delete its volume.
+// csi-provisioner's, and not before: one of them must delete its volume.
 func TestBoundVolumesNeedNoManager(t *testing.T) {
 	set := stored()
 	v := persistentVolume("driver", set, "x", newOrder(set.Spec.Template, v1alpha1.SlotClass{}), volumeOf(1<<30))
@@ -599,8 +602,8 @@ func TestBoundVolumesNeedNoManager(t *testing.T) {
 	}
 }
 
-// TestLateFinalizer checks that a volume which names no claim goes once it is deleted, though csi-provisioner's
-// finalizer came after the claim was taken out of it: csi-provisioner takes it away from released ones only.
+// TestLateFinalizer checks that a deleted volume without a claim goes although csi-provisioner added its finalizer
+// after the claim was removed: csi-provisioner removes the finalizer from released volumes only.
 func TestLateFinalizer(t *testing.T) {
 	for words, deleted := range map[string]int{"x:available:deleting": 1, "x:available:deleting:retain": 0} {
 		v := described(t, stored(), words)[0]
@@ -627,8 +630,8 @@ func (mute) Delete(ctx context.Context, _ string) error {
 	return ctx.Err()
 }
 
-// TestLeaderWithAnOldCache checks that a manager that sees a set as it was before another's slots writes none, and asks
-// for nothing.
+// TestLeaderWithAnOldCache checks that a manager whose cached set lacks another manager's slots writes no slots, and
+// sends no requests.
 func TestLeaderWithAnOldCache(t *testing.T) {
 	var seen *v1alpha1.PersistentVolumeSet
 	r, driver := bench(t, interceptor.Funcs{
@@ -661,8 +664,8 @@ func TestLeaderWithAnOldCache(t *testing.T) {
 	}
 }
 
-// TestClassThatNamesTheClaim checks that a class whose parameters would have the names of the claim is refused before
-// anything is made.
+// TestClassThatNamesTheClaim checks that a class whose parameters contain placeholders for the claim is refused before
+// anything is created.
 func TestClassThatNamesTheClaim(t *testing.T) {
 	for value, isUsable := range map[string]bool{
 		"namespace={{ .PVCNamespace }}": false, "of={{.PVCName}}": false, "of={{.PVName}}": true,

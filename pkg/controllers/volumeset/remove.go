@@ -17,11 +17,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// provisionerFinalizer is on a PersistentVolume while csi-provisioner means to delete its volume.
+// provisionerFinalizer is on a PersistentVolume whose volume csi-provisioner is going to delete.
 const provisionerFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 
-// remove begins the deletion of unbound volumes. The resource version holds each to the state in which it was seen: one
-// that has been bound since is left alone.
+// remove starts the deletion of unbound volumes. The resource version is a precondition, so a volume that has been
+// bound since is not deleted.
 func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVolume) error {
 	for _, v := range volumes {
 		seen := client.Preconditions{UID: &v.UID, ResourceVersion: &v.ResourceVersion}
@@ -32,23 +32,23 @@ func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVol
 	return nil
 }
 
-// remover finishes the deletion of PersistentVolumes that bear our finalizer, whoever began it. It takes the finalizer
-// away from those that csi-provisioner is going to end, so that a bound volume needs no manager.
+// remover finishes the deletion of PersistentVolumes with our finalizer, whoever started it. It removes the finalizer
+// from those that csi-provisioner is going to delete, so a bound volume needs no manager.
 type remover struct {
 	client  client.Client
-	live    client.Reader // reads past the cache
+	live    client.Reader // bypasses the cache
 	driver  Driver
 	timeout time.Duration // of each request to the driver
-	shares  shares        // of the workers, by class: the storage of one may hang, and those of the others not
+	shares  shares        // of the workers, by class: the storage of a class may hang
 	events  events.EventRecorder
 	failed  *undeleted
-	changed func(ctx context.Context, v *corev1.PersistentVolume) // is called when its sets should be looked at again
+	changed func(ctx context.Context, v *corev1.PersistentVolume) // called when its sets must be reconciled again
 }
 
-// turnPause is how long a deletion waits while its class has its share of the workers.
+// turnPause is how long a deletion waits while its class occupies its share of the workers.
 const turnPause = 2 * time.Second
 
-// Reconcile looks at one PersistentVolume.
+// Reconcile reconciles one PersistentVolume.
 func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v := &corev1.PersistentVolume{}
 	if err := r.client.Get(ctx, request.NamespacedName, v); err != nil {
@@ -58,13 +58,13 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
 	}
-	if fate(v) == erase { // Nothing is read past the cache for those who wait: there may be thousands.
+	if fate(v) == erase { // No live read before admission: thousands may wait.
 		if !r.shares.admit(v.Spec.StorageClassName) {
 			return ctrl.Result{RequeueAfter: turnPause}, nil
 		}
 		defer r.shares.leave(v.Spec.StorageClassName)
 	}
-	// The decision to delete data is made on what is true now.
+	// The decision to delete data is made on a live read.
 	if err := r.live.Get(ctx, request.NamespacedName, v); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -91,7 +91,7 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// erase deletes the volume of a PersistentVolume, unless another one is of it.
+// erase deletes the volume of a PersistentVolume, unless another PersistentVolume has the same volume.
 func (r *remover) erase(ctx context.Context, v *corev1.PersistentVolume) error {
 	if isElsewhere, err := r.isElsewhere(ctx, v); err != nil || isElsewhere {
 		return err
@@ -113,23 +113,24 @@ func (r *remover) isToDo(v *corev1.PersistentVolume) bool {
 	return isEnding(v) && v.Spec.CSI != nil && v.Spec.CSI.Driver == r.driver.Driver()
 }
 
-// isEnding reports whether a PersistentVolume bears our finalizer, and is being deleted or handed over.
+// isEnding reports whether a PersistentVolume has our finalizer and is being deleted or handed over.
 func isEnding(o client.Object) bool {
 	v, ok := o.(*corev1.PersistentVolume)
 	return ok && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&
 		(v.DeletionTimestamp != nil || isHandedOver(v))
 }
 
-// isHandedOver reports whether csi-provisioner deletes the volume once its claim is gone: it puts its finalizer on
-// bound ones.
+// isHandedOver reports whether csi-provisioner deletes the volume once its claim is gone. csi-provisioner puts its
+// finalizer on bound volumes.
 func isHandedOver(v *corev1.PersistentVolume) bool {
 	return v.Spec.ClaimRef != nil && slices.Contains(v.Finalizers, provisionerFinalizer) &&
 		(v.Status.Phase == corev1.VolumeBound || v.Status.Phase == corev1.VolumeReleased ||
 			v.Status.Phase == corev1.VolumeFailed)
 }
 
-// Regain puts a PersistentVolume that a claim gives back unused under the care of the set that made it, as it was
-// before it was bound. csi-provisioner, which put its finalizer on it meanwhile, ends released ones only.
+// Regain returns an unused PersistentVolume from a claim to the set that created it, with the finalizers from before it
+// was bound. csi-provisioner put its finalizer on the PersistentVolume meanwhile, and would remove it from released
+// ones only.
 func Regain(v *corev1.PersistentVolume) {
 	if v.Annotations[v1alpha1.VolumeSetAnnotation] != "" &&
 		v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
@@ -138,23 +139,24 @@ func Regain(v *corev1.PersistentVolume) {
 	}
 }
 
-// ending is what becomes of the volume of a PersistentVolume that is being deleted or handed over.
+// ending is the action for the volume of a PersistentVolume that is being deleted or handed over.
 type ending int
 
 const (
-	wait  ending = iota // for somebody else
-	erase               // the volume too
-	keep                // the volume
+	wait  ending = iota // for another controller or a claim
+	erase               // delete the volume, then remove the finalizer
+	keep                // keep the volume, and remove the finalizer
 )
 
-// isNobodys reports whether a PersistentVolume that is being deleted names no claim. Kubernetes binds it no more, so
-// that csi-provisioner, which ends released ones only, never takes its finalizer away. It puts that on what it last saw
-// bound, without a version: it may come after the claim was taken out again.
+// isNobodys reports whether a PersistentVolume that is being deleted names no claim. Kubernetes no longer binds it, and
+// csi-provisioner removes its finalizer from released ones only. csi-provisioner adds the finalizer to a
+// PersistentVolume that it last saw bound, without a resource version, so the finalizer may be added after the claim
+// was removed.
 func isNobodys(v *corev1.PersistentVolume) bool {
 	return v.DeletionTimestamp != nil && v.Spec.ClaimRef == nil
 }
 
-// fate decides about the volume of a PersistentVolume that is being deleted or handed over.
+// fate returns the action for the volume of a PersistentVolume that is being deleted or handed over.
 func fate(v *corev1.PersistentVolume) ending {
 	switch {
 	case isHandedOver(v):
@@ -166,6 +168,7 @@ func fate(v *corev1.PersistentVolume) ending {
 	case v.Spec.PersistentVolumeReclaimPolicy != corev1.PersistentVolumeReclaimDelete:
 		return keep
 	}
-	// Of a released one csi-provisioner has deleted the volume, or somebody else the object: once more does no harm.
+	// If it was released, csi-provisioner has deleted the volume, or another client the object: a second deletion is
+	// harmless.
 	return erase
 }

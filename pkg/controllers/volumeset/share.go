@@ -2,23 +2,23 @@ package volumeset
 
 import "sync"
 
-// How much of the workers that the others leave somebody may have, in quarters. All sets of a class have more than one
-// set of it, so that one that hangs leaves some to the others of its class.
+// Shares of the workers not used by others, in quarters. When volumes are created, a set may occupy half and a class
+// most of them, so a set that hangs leaves workers to the other sets of its class.
 const (
 	half = 2
 	most = 3
 )
 
-// shares deals workers out to those who keep them for as long as a driver hangs: sets, and classes.
+// shares assigns workers to users: sets or classes. A user occupies its workers for as long as its driver hangs.
 type shares struct {
 	workers  int
-	quarters int // of those that the others leave
+	quarters int // of the workers that others do not use
 	mu       sync.Mutex
 	busy     map[string]int
 }
 
-// admit gives somebody one worker more, if he has less than his share of those that the others leave. So those whose
-// driver hangs leave some to all others.
+// admit assigns one more worker to a user that has less than its share of the workers that others do not use. Users
+// whose driver hangs thus leave workers to all others.
 func (s *shares) admit(whose string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *shares) admit(whose string) bool {
 	return true
 }
 
-// leave gives the worker back.
+// leave releases a worker.
 func (s *shares) leave(whose string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,8 +45,8 @@ func (s *shares) leave(whose string) {
 	}
 }
 
-// admit gives a set one worker more, if it and all sets of its class have less than their shares, and returns the
-// class. A slot that is not admitted waits until a worker is free.
+// admit assigns one more worker to a set if the set and its class have less than their shares, and returns the class. A
+// slot that is not admitted waits until a worker is free.
 func (f *filler) admit(key slotKey) (class string, may bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (f *filler) admit(key slotKey) (class string, may bool) {
 	return class, may
 }
 
-// leave gives the worker back, and lets those try that wait for one.
+// leave releases the worker, and queues the slots that wait for one.
 func (f *filler) leave(key slotKey, class string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// hanging is a driver that answers no request for a class, until the call ends.
+// hanging is a driver whose requests for one class hang until the call ends.
 type hanging struct {
 	*talker
 	mu    *sync.Mutex
@@ -39,13 +39,13 @@ func (d hanging) Create(ctx context.Context, r csiclient.Request) (csiclient.Vol
 	return csiclient.Volume{Handle: r.Name, SizeBytes: r.SizeBytes}, nil
 }
 
-// TestSetsThatHang checks that sets whose class hangs leave workers to the others, however many they are, and that all
-// slots of the others get their turn.
+// TestSetsThatHang checks that any number of sets whose class hangs leaves workers to the others, and that all slots of
+// the others are processed.
 func TestSetsThatHang(t *testing.T) {
 	for name, c := range map[string]struct {
 		workers int
-		sets    []string // the class of each
-		asked   []int    // slots of each that the driver is asked for, without a time-out
+		sets    []string // the class of each set
+		asked   []int    // requested slots of each set, before any timeout
 	}{
 		"two, and one of another class": {8, []string{"hangs", "hangs", "works"}, []int{4, 2, 16}},
 		"six, and one of another class": {32, []string{"hangs", "hangs", "hangs", "hangs", "hangs", "hangs", "works"},
@@ -100,7 +100,7 @@ func askedFor(t *testing.T, workers int, classes []string, want []int) {
 	}
 }
 
-// stalled is a driver that deletes nothing of a class, until the call ends.
+// stalled is a driver whose deletions for one class hang until the call ends.
 type stalled struct {
 	*talker
 	mu      *sync.Mutex
@@ -118,8 +118,7 @@ func (d stalled) Delete(ctx context.Context, handle string) error {
 	return nil
 }
 
-// TestDeletionsThatHang checks that the deletions of a class that hangs, however many there are, leave workers to the
-// others.
+// TestDeletionsThatHang checks that any number of deletions of a class that hangs leaves workers to the others.
 func TestDeletionsThatHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var objects []client.Object
@@ -169,7 +168,7 @@ func TestDeletionsThatHang(t *testing.T) {
 		if !driver.deleted["works"] {
 			t.Error("the volume of the class that works is not deleted in a minute")
 		}
-		if got := reads.Load(); got > 3 { // The share of the class that hangs is two, and there is one of the other.
+		if got := reads.Load(); got > 3 { // Two for the class that hangs, and one for the other.
 			t.Errorf("%d volumes are read past the cache, want 3: those that wait are not", got)
 		}
 		cancel()

@@ -23,8 +23,8 @@ var (
 	simSteps = flag.Int("steps", 200_000, "how many steps the simulation takes, with as many seeds") //nolint:gochecknoglobals // A flag.
 )
 
-// TestSimulation lets the whole manager work in worlds where claims come and go, people and drivers err, managers die,
-// and caches lag behind each other.
+// TestSimulation runs the whole manager in worlds where claims come and go, people and drivers err, managers are
+// killed, and caches lag.
 func TestSimulation(t *testing.T) {
 	for seed, steps := *simSeed, 0; steps < *simSteps; seed++ {
 		w := newWorld(seed)
@@ -37,7 +37,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestSimulationRepeats checks that a seed tells all that happens.
+// TestSimulationRepeats checks that a seed determines the whole run.
 func TestSimulationRepeats(t *testing.T) {
 	var logs [2]string
 	for i := range logs {
@@ -88,7 +88,7 @@ func newWorld(seed uint64) *world {
 	return w
 }
 
-// live is the life of a world: something happens at each step, and then all comes to rest.
+// live runs a world: each step has an event, and then everything comes to rest.
 func (w *world) live(steps int) {
 	defer func() {
 		for len(w.tasks) > 0 {
@@ -116,7 +116,7 @@ func (w *world) live(steps int) {
 	w.atRest()
 }
 
-// fillUp is the end of a set whose driver has no room for any volume more.
+// fillUp deletes the set while its driver has no more room.
 func (w *world) fillUp() {
 	w.note("the driver is full, and the set is deleted")
 	w.driver.full = allZones
@@ -128,7 +128,7 @@ func (w *world) fillUp() {
 	}
 }
 
-// settle lets what was begun go on, and reports whether there was anything.
+// settle continues the work in progress, and reports whether there was any.
 func (w *world) settle() bool {
 	w.steps++
 	m := w.managers[0]
@@ -150,14 +150,14 @@ func (w *world) settle() bool {
 	return m.act() || w.wait()
 }
 
-// wait lets the time pass until something is due.
+// wait advances the clock until work is due.
 func (w *world) wait() bool {
 	m := w.managers[0]
 	next := m.wake
 	for _, key := range m.queue.waiting {
 		if set := w.api.set(); set != nil {
 			if slot := slotOf(set, key.slot); slot != nil && w.isStuck(*slot) && m.sets.filler.progressOf(key).stuck {
-				continue // It waits for ever.
+				continue // It waits forever.
 			}
 		}
 		if due := m.queue.due[key]; next.IsZero() || due.Before(next) {
@@ -171,7 +171,7 @@ func (w *world) wait() bool {
 	return true
 }
 
-// atRest checks what must be true once all has been done.
+// atRest checks the invariants that hold once all work is done.
 func (w *world) atRest() {
 	if w.broken != "" {
 		return
@@ -239,7 +239,8 @@ func (w *world) atRest() {
 	}
 }
 
-// upToDate is the number of volumes that claims of the template can bind to, but for the set's own of an earlier one.
+// upToDate returns the number of volumes that claims of the template can bind to, except the set's own of an earlier
+// template.
 func upToDate(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume) (number int) {
 	for _, v := range volumes {
 		isOwn := v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID)
@@ -252,8 +253,8 @@ func upToDate(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVol
 	return number
 }
 
-// classes are those in which there may be unbound volumes of the set: the template's, those of its slots, and those of
-// the volumes that it made or that count in it.
+// classes returns the classes that may have unbound volumes of the set: the template's, those of its slots, and those
+// of the volumes that it created or that count in it.
 func (w *world) classes(set *v1alpha1.PersistentVolumeSet) (all []string) {
 	all = append(all, set.Spec.Template.Spec.StorageClassName)
 	for _, order := range set.Status.Orders {
@@ -269,7 +270,7 @@ func (w *world) classes(set *v1alpha1.PersistentVolumeSet) (all []string) {
 	return slices.Compact(all)
 }
 
-// strays is the number of volumes that the set made and that have other labels now.
+// strays returns the number of volumes that the set created and that have other labels now.
 func (w *world) strays(set *v1alpha1.PersistentVolumeSet) (number int) {
 	for _, v := range w.api.volumes() {
 		if v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && v.Labels["pool"] != "a" {

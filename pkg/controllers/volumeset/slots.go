@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// reserved begins the names of class parameters that are for the sidecars; the driver is not given them.
+	// reserved is the prefix of class parameters for the sidecars. They are not passed to the driver.
 	reserved = "csi.storage.k8s.io/"
-	// fsTypeParameter names the filesystem of a class's volumes.
+	// fsTypeParameter is the class parameter for the filesystem type.
 	fsTypeParameter = reserved + "fstype"
 )
 
-// slotClass takes from a StorageClass what a volume depends on.
+// slotClass returns the fields of a StorageClass that a volume depends on.
 func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
 	c := v1alpha1.SlotClass{MountOptions: class.MountOptions, FSType: class.Parameters[fsTypeParameter]}
 	for _, key := range slices.Sorted(maps.Keys(class.Parameters)) {
@@ -44,16 +44,16 @@ func slotClass(class *storagev1.StorageClass) (v1alpha1.SlotClass, error) {
 	return c, nil
 }
 
-// newName is a name that was never used, and never will be again.
+// newName returns a unique name.
 func newName() string { return "pvs-" + uuid.NewString() }
 
-// newSlot is a slot in the place, which this manager will ask for.
+// newSlot returns a slot of this manager in the place.
 func (r *reconciler) newSlot(o *round, where place) v1alpha1.VolumeSlot {
 	return v1alpha1.VolumeSlot{Name: r.name(), Manager: r.filler.identity, Order: o.order.Name, Segments: where}
 }
 
-// takeOver makes the slots of another manager this one's. What that one has asked for is not known, so that from now on
-// nothing but the volume itself ends the slot.
+// takeOver takes over the slots of other managers. Their requests are not known, so only the volume itself or a proof
+// of its absence ends such a slot.
 func (r *reconciler) takeOver(set *v1alpha1.PersistentVolumeSet) {
 	for i := range set.Status.Slots {
 		if slot := &set.Status.Slots[i]; slot.Manager != r.filler.identity {

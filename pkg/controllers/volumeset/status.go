@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// The reasons of the condition Ready.
+// Reasons of the condition Ready.
 const (
 	reasonFilled             = "Filled"
 	reasonRolling            = "Rolling"
@@ -31,15 +31,15 @@ const (
 	reasonShort              = "VolumesTooSmall"
 )
 
-// verdict is what the condition Ready says.
+// verdict is the reason and message of the condition Ready.
 type verdict struct{ reason, message string }
 
-// judge says whether enough volumes are ready and, if not, why. Problem is what keeps the set from creating any, or
-// empty.
+// judge reports whether enough volumes are ready and, if not, why. Problem is the reason why the set creates no
+// volumes, or empty.
 func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict {
 	minimum, maximum := int(set.Spec.MinimumReplicas), int(set.Spec.MaximumReplicas)
 	missing, isFull := minimum-c.ready, c.slots == 0 && c.fresh == 0 && c.total >= maximum
-	if isFull && problem.reason == reasonRefused { // It was so once: a full set asks for nothing.
+	if isFull && problem.reason == reasonRefused { // Outdated: a full set sends no requests.
 		problem = verdict{}
 	}
 	switch {
@@ -70,7 +70,7 @@ func judge(set *v1alpha1.PersistentVolumeSet, c census, problem verdict) verdict
 		minimum, c.slots+c.fresh)}
 }
 
-// held says what keeps a set that is being deleted.
+// held reports why a set that is being deleted still exists.
 func held(c census, problem verdict) verdict {
 	if problem.reason != "" {
 		return problem
@@ -79,7 +79,8 @@ func held(c census, problem verdict) verdict {
 		"volumes in the making", c.slots)}
 }
 
-// rolling says how far a changed template is, while enough volumes of earlier ones are ready.
+// rolling reports the progress of a changed template while enough volumes are ready, including those of earlier
+// templates.
 func rolling(c census, minimum, maximum int, problem verdict) verdict {
 	begin := fmt.Sprintf("%d volumes are ready, and %d of %d are of this template", c.ready, c.current, minimum)
 	switch {
@@ -95,7 +96,7 @@ func rolling(c census, minimum, maximum int, problem verdict) verdict {
 	return verdict{reasonRolling, fmt.Sprintf("%s; %d are being created", begin, c.slots)}
 }
 
-// whyEnded names a volume that is released or failed, and says why it is still there, as far as Kubernetes tells.
+// whyEnded names a released or failed volume and gives the reason why it still exists, as far as Kubernetes reports it.
 func whyEnded(v *corev1.PersistentVolume) string {
 	switch {
 	case v == nil:
@@ -110,7 +111,7 @@ func whyEnded(v *corev1.PersistentVolume) string {
 	return fmt.Sprintf(" (as %s, which its policy %s keeps)", v.Name, v.Spec.PersistentVolumeReclaimPolicy)
 }
 
-// stays is what the driver says of a volume that it does not delete.
+// stays returns the driver's error for a volume that it did not delete.
 func stays(c census) string {
 	if c.undeleted == "" {
 		return ""
@@ -118,7 +119,7 @@ func stays(c census) string {
 	return " (" + c.undeleted + ")"
 }
 
-// leftover names the volumes of earlier templates that stay.
+// leftover reports the number of unbound volumes of earlier templates that stay.
 func leftover(c census) string {
 	if c.retained == 0 {
 		return ""
@@ -127,7 +128,7 @@ func leftover(c census) string {
 		"delete them: delete them by hand", c.retained)
 }
 
-// write puts a census and a verdict into the status.
+// write writes a census and a verdict into the status.
 func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	s := &set.Status
 	s.ObservedGeneration = set.Generation
@@ -144,12 +145,12 @@ func write(set *v1alpha1.PersistentVolumeSet, c census, v verdict) {
 	meta.SetStatusCondition(&s.Conditions, condition)
 }
 
-// mostMessage is how long the message of a condition may be, in bytes. Others write a part of it, as an API server that
-// repeats what it refuses, and a status with a message of more than 32,768 characters would be refused whole, each
-// time.
+// mostMessage is the maximum length of a condition's message, in bytes. Parts of it come from others, for example an
+// API server that repeats the refused object. A status with a message of more than 32,768 characters would always be
+// refused.
 const mostMessage = 4096
 
-// bounded is a message as far as it is not too long: with so many bytes, and how many more there are.
+// bounded cuts a message after the given number of bytes, and then appends the number of bytes left out.
 func bounded(message string, most int) string {
 	if len(message) <= most {
 		return message

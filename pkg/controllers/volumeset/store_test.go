@@ -22,14 +22,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// kind is one of the kinds that the manager reads.
+// kind is a kind of object that the manager reads.
 type kind int
 
 const (
 	sets kind = iota
 	volumes
 	classes
-	kinds // how many there are
+	kinds // number of kinds
 )
 
 func kindOf(object any) kind {
@@ -44,16 +44,16 @@ func kindOf(object any) kind {
 	panic(fmt.Sprintf("the store has no %T", object))
 }
 
-// objects are those of one kind, by name. Each is never changed, but replaced.
+// objects holds the objects of one kind, by name. They are replaced, never changed.
 type objects map[string]client.Object
 
-// change is a step in the history of a kind; an object that is nil is gone.
+// change is a step in the history of a kind. A nil object is gone.
 type change struct {
 	name   string
 	object client.Object
 }
 
-// store is what an API server keeps: the objects as they are, and the history that caches follow.
+// store is the storage of an API server: the current objects, and the history that caches follow.
 type store struct {
 	version int
 	now     func() time.Time
@@ -99,7 +99,7 @@ func (s *store) create(object client.Object, dry bool) error {
 	return nil
 }
 
-// update replaces an object, or its status only. The other half stays as it is.
+// update replaces either an object's status or everything else.
 func (s *store) update(object client.Object, status bool) error {
 	k := kindOf(object)
 	now := s.live[k][object.GetName()]
@@ -145,7 +145,7 @@ func (s *store) delete(k kind, name string, seen *metav1.Preconditions) error {
 	return nil
 }
 
-// volumes are the PersistentVolumes, in the order of their names.
+// volumes returns the PersistentVolumes in the order of their names.
 func (s *store) volumes() (all []*corev1.PersistentVolume) {
 	for _, name := range slices.Sorted(maps.Keys(s.live[volumes])) {
 		v, _ := s.live[volumes][name].(*corev1.PersistentVolume)
@@ -154,13 +154,13 @@ func (s *store) volumes() (all []*corev1.PersistentVolume) {
 	return all
 }
 
-// set is the set, nil when it is gone.
+// set returns the set, or nil if it is gone.
 func (s *store) set() *v1alpha1.PersistentVolumeSet {
 	set, _ := s.live[sets]["set"].(*v1alpha1.PersistentVolumeSet)
 	return set
 }
 
-// read is a look at objects: the live ones, or those of a cache.
+// get reads an object: a live one, or one of a cache.
 func (all objects) get(name string, into client.Object) error {
 	object := all[name]
 	if object == nil {
@@ -199,7 +199,7 @@ func (all objects) list(into client.ObjectList, options []client.ListOption) err
 	return nil
 }
 
-// isIndexed reports whether an object is found by the fields.
+// isIndexed reports whether the indexes match an object to the fields.
 func isIndexed(object client.Object, by fields.Selector) bool {
 	if by == nil {
 		return true

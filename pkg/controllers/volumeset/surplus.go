@@ -6,18 +6,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// bearing is a surplus that is borne for a while: since when this manager has seen it, and how long those before it
-// had.
+// bearing is a surplus that is kept for a while: the time when this manager first saw it, and how long earlier managers
+// kept it.
 type bearing struct {
 	since  time.Time
 	before time.Duration
 }
 
-// step is how often the set's status says how long a surplus has been borne: what a change of leaders may cost.
+// step is the interval at which the set's status records the age of a surplus. A change of leaders loses at most one
+// step.
 func (r *reconciler) step() time.Duration { return max(time.Second, r.patient/5) }
 
-// isDue reports whether a set's surplus has been borne for long enough, and else how long it is until the next look at
-// it. Each manager counts by its own clock, and goes on from what the status says.
+// isDue reports whether a set's surplus has been kept long enough. If not, wait is the time until the next check. Each
+// manager measures with its own clock and adds the age recorded in the status.
 func (r *reconciler) isDue(set string) (due bool, wait time.Duration) {
 	borne, ok := r.borne(set)
 	if !ok || borne >= r.patient {
@@ -26,7 +27,7 @@ func (r *reconciler) isDue(set string) (due bool, wait time.Duration) {
 	return false, min(r.patient-borne, r.step())
 }
 
-// borne is how long a set has had a surplus, if it has one.
+// borne returns how long a set has had a surplus, if it has one.
 func (r *reconciler) borne(set string) (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -34,8 +35,8 @@ func (r *reconciler) borne(set string) (time.Duration, bool) {
 	return b.before + r.now().Sub(b.since), ok
 }
 
-// bear notes whether a set has a surplus, and reports whether that is new. Before is how long it had it when this
-// manager came.
+// bear notes whether a set has a surplus, and reports whether the surplus is new. Before is its age when this manager
+// first saw it.
 func (r *reconciler) bear(set string, surplus bool, before time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +50,7 @@ func (r *reconciler) bear(set string, surplus bool, before time.Duration) bool {
 	return surplus && !known
 }
 
-// noteSurplus writes into the status how long the surplus has been borne, in steps: other managers go on from there.
+// noteSurplus puts the age of the surplus into the status, in steps. Other managers continue from there.
 func (r *reconciler) noteSurplus(set *v1alpha1.PersistentVolumeSet) {
 	borne, ok := r.borne(set.Name)
 	if !ok {
@@ -58,6 +59,6 @@ func (r *reconciler) noteSurplus(set *v1alpha1.PersistentVolumeSet) {
 	}
 	borne = min(borne, r.patient)
 	if noted := time.Duration(set.Status.SurplusSeconds) * time.Second; borne >= noted+r.step() {
-		set.Status.SurplusSeconds = int32(borne / time.Second) // It is no longer than the delay.
+		set.Status.SurplusSeconds = int32(borne / time.Second) // At most the delay.
 	}
 }

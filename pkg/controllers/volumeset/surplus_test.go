@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestSurplusAndLeaders checks that a surplus is not borne anew with each leader.
+// TestSurplusAndLeaders checks that a new leader does not restart the delay of a surplus.
 func TestSurplusAndLeaders(t *testing.T) {
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) { set.Spec.MinimumReplicas = 1 })
 	volumes := described(t, set, "a:available b:available c:available")
@@ -32,7 +32,7 @@ func TestSurplusAndLeaders(t *testing.T) {
 			next := max(1, min(25-at, int(result.RequeueAfter/time.Second)))
 			at, clock = at+next, clock.Add(time.Duration(next)*time.Second)
 		}
-		clock = clock.Add(-time.Hour) // The next one's clock is another.
+		clock = clock.Add(-time.Hour) // The next leader has another clock.
 		left, err := volumesOf(t.Context(), api, set)
 		if err != nil {
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func TestSurplusAndLeaders(t *testing.T) {
 	}
 }
 
-// TestSurplusThatIsDue checks that a manager which finds that a surplus was borne to the end by the one before it, or
-// has a shorter delay, deletes it with its first look: nothing has it look again.
+// TestSurplusThatIsDue checks that a manager deletes a surplus in its first reconciliation if the previous manager kept
+// it long enough or its own delay is shorter: no event would trigger another.
 func TestSurplusThatIsDue(t *testing.T) {
 	set := stored(func(set *v1alpha1.PersistentVolumeSet) {
 		set.Spec.MinimumReplicas, set.Status.SurplusSeconds = 1, 240

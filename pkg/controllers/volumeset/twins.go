@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// yield keeps a set from creating volumes beside an elder one, if each of the two counts the volumes of the other. Both
-// would see too few and create, then both see too many and delete, without an end.
+// yield keeps a set from creating volumes if an older set exists and each of the two counts the volumes of the other.
+// Otherwise both would see too few and create, then both would see too many and delete, endlessly.
 func (r *reconciler) yield(ctx context.Context, o *round) error {
 	if o.actions.create == 0 {
 		return nil
@@ -33,7 +33,7 @@ func (r *reconciler) yield(ctx context.Context, o *round) error {
 	return nil
 }
 
-// selects reports whether a set counts the volumes that another one makes.
+// selects reports whether the selector of a set matches the volumes that another set creates.
 func selects(set, other *v1alpha1.PersistentVolumeSet) bool {
 	made := labels.Set{}
 	for key, value := range other.Spec.Template.Metadata.Labels {
@@ -42,7 +42,7 @@ func selects(set, other *v1alpha1.PersistentVolumeSet) bool {
 	return selector(set).Matches(made)
 }
 
-// isElder reports whether a set, which is there to stay, came before another.
+// isElder reports whether a set is older than another and is not being deleted.
 func isElder(set, other *v1alpha1.PersistentVolumeSet) bool {
 	if set.UID == other.UID || set.DeletionTimestamp != nil {
 		return false

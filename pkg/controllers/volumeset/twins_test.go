@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestTwins lets two sets live that select each other's volumes: they come to rest, with the volumes of the elder one.
-// Each would create what the other deletes.
+// TestTwins checks that two sets that select each other's volumes come to rest with the volumes of the elder one.
+// Without yielding, each would create volumes that the other deletes.
 func TestTwins(t *testing.T) {
 	elder, younger := stored(), stored()
 	elder.CreationTimestamp = metav1.Unix(1000, 0)
@@ -24,7 +24,7 @@ func TestTwins(t *testing.T) {
 	for _, set := range []*v1alpha1.PersistentVolumeSet{elder, younger} {
 		set.Spec.MaximumReplicas = 2
 	}
-	var deletions []func() error // which the other set's look at the cache does not see yet
+	var deletions []func() error // not yet visible in the other set's cache
 	r, driver := bench(t, interceptor.Funcs{
 		Delete: func(_ context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
 			deletions = append(deletions, func() error { return c.Delete(t.Context(), o) })
@@ -64,8 +64,8 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// fillAll does what is due for all volumes: those of slots are made, Kubernetes looks at them, and those that are
-// deleted go.
+// fillAll does all due work: it creates the volumes of slots, makes volumes Available as Kubernetes does, and removes
+// deleted ones.
 func (r *reconciler) fillAll(t *testing.T) {
 	t.Helper()
 	var sets v1alpha1.PersistentVolumeSetList
@@ -99,7 +99,7 @@ func (r *reconciler) fillAll(t *testing.T) {
 	}
 }
 
-// TestWhoYields checks which sets create nothing beside another, and that they say beside which.
+// TestWhoYields checks which sets create nothing because of another, and that they name it.
 func TestWhoYields(t *testing.T) {
 	more := map[string]v1alpha1.LabelValue{"pool": "a", "tier": "x"}
 	for name, c := range map[string]struct {

@@ -7,16 +7,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// mostNote is how long the text of an event may be, in bytes, a little less than the API server takes.
+// mostNote is the maximum length of an event's text in bytes, slightly below the API server's limit.
 const mostNote = 1000
 
-// undeleted is what the driver said about volumes that it did not delete, by PersistentVolume.
+// undeleted holds the driver's errors for volumes that it did not delete, by PersistentVolume.
 type undeleted struct {
 	mu    sync.Mutex
 	words map[string]string
 }
 
-// note notes what the driver said, and reports whether it is not what it said last.
+// note stores the driver's error, and reports whether it differs from the previous one.
 func (u *undeleted) note(volume, words string) (isNew bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -34,7 +34,7 @@ func (u *undeleted) forget(volume string) {
 	delete(u.words, volume)
 }
 
-// of is what was said about the first of the volumes that could not be deleted, nothing if all could.
+// of returns the error of the first volume that is being deleted and has one, or "".
 func (u *undeleted) of(volumes []*corev1.PersistentVolume) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -46,7 +46,8 @@ func (u *undeleted) of(volumes []*corev1.PersistentVolume) string {
 	return ""
 }
 
-// tell says in an event, once, why the volume of a PersistentVolume was not deleted. Its sets say it too.
+// tell records an event that says why the volume of a PersistentVolume was not deleted, unless the text is the same as
+// the last time. The PersistentVolume's sets report it too.
 func (r *remover) tell(ctx context.Context, v *corev1.PersistentVolume, words string) {
 	if r.failed.note(v.Name, words) {
 		r.events.Eventf(v, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete", "%s", bounded(words, mostNote))

@@ -11,10 +11,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// provisionedBy is the annotation by which csi-provisioner knows the volumes that it deletes after their release.
+// provisionedBy is the annotation by which csi-provisioner recognizes the volumes to delete after their release.
 const provisionedBy = "pv.kubernetes.io/provisioned-by"
 
-// request is what the driver is asked for a slot.
+// request returns the request to the driver for a slot.
 func request(slot v1alpha1.VolumeSlot, order v1alpha1.VolumeOrder) csiclient.Request {
 	parameters := map[string]string{reserved + "pv/name": slot.Name}
 	maps.Copy(parameters, order.Class.Parameters)
@@ -26,7 +26,7 @@ func request(slot v1alpha1.VolumeSlot, order v1alpha1.VolumeOrder) csiclient.Req
 	}
 }
 
-// mountOptions are those of the template, or the class's if it has none.
+// mountOptions returns the template's mount options, or the class's if the template has none.
 func mountOptions(order v1alpha1.VolumeOrder) []string {
 	if own := order.Template.Spec.MountOptions; len(own) > 0 {
 		return own
@@ -34,7 +34,7 @@ func mountOptions(order v1alpha1.VolumeOrder) []string {
 	return order.Class.MountOptions
 }
 
-// persistentVolume is the object for the volume that the driver made for a slot.
+// persistentVolume returns the object for the volume that the driver created for a slot.
 func persistentVolume(
 	driver string, set *v1alpha1.PersistentVolumeSet, name string, order v1alpha1.VolumeOrder, v csiclient.Volume,
 ) *corev1.PersistentVolume {

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// withdraw gives up the slots that are needed no more, and reports whether there were any. The last ones go first. One
+// withdraw gives up at most the given number of slots, the last ones first, and reports whether it gave up any. A slot
 // whose volume may exist stays until a proof ends it.
 func (r *reconciler) withdraw(o *round, number int) (were bool) {
 	for _, slot := range slices.Backward(o.set.Status.Slots) {
@@ -18,7 +18,7 @@ func (r *reconciler) withdraw(o *round, number int) (were bool) {
 	return were
 }
 
-// giveUp ends a slot if it is this manager's, and nobody can have asked for its volume.
+// giveUp removes a slot if it is this manager's and no request can have created its volume.
 func (r *reconciler) giveUp(o *round, slot v1alpha1.VolumeSlot) bool {
 	key := slotKey{set: o.set.Name, slot: slot.Name}
 	if slot.Manager != r.filler.identity || o.ended[slot.Name] || !r.filler.withdraw(key) {
@@ -28,8 +28,8 @@ func (r *reconciler) giveUp(o *round, slot v1alpha1.VolumeSlot) bool {
 	return true
 }
 
-// reconsider gives up the slots whose place is gone, so that their volumes are placed anew. It counts those that stay
-// and will not have their volume soon: others are made in their stead, if the maximum allows.
+// reconsider gives up the slots whose place is gone, so that their volumes are placed again. It counts the other slots
+// whose volume is not expected soon. They are replaced if the maximum allows.
 func (r *reconciler) reconsider(ctx context.Context, o *round) error {
 	if len(o.set.Status.Slots) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func (r *reconciler) reconsider(ctx context.Context, o *round) error {
 	return nil
 }
 
-// locate chooses the places of new volumes. A place where the driver failed is given one at a time, and none for a
+// locate chooses the places of new volumes. A place where the driver failed gets one volume at a time, and none for a
 // while after a refusal.
 func (r *reconciler) locate(ctx context.Context, o *round) error {
 	if o.actions.create == 0 {
@@ -86,8 +86,8 @@ func (r *reconciler) locate(ctx context.Context, o *round) error {
 	return nil
 }
 
-// asked is how many volumes are being asked for in each place. Those that are stuck are not among them: a place that
-// has one would never be tried again.
+// asked returns the number of volumes being requested in each place. It omits stuck slots: otherwise a place with a
+// stuck slot would never be tried again.
 func (r *reconciler) asked(o *round) map[string]int {
 	asked := map[string]int{}
 	for _, slot := range o.set.Status.Slots {

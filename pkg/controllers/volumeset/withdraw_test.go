@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
-// nodesIn are nodes with the driver, one in each zone.
+// nodesIn returns nodes with the driver, one in each zone.
 func nodesIn(zones ...string) (all []client.Object) {
 	for _, zone := range zones {
 		driver := storagev1.CSINodeDriver{Name: "driver", NodeID: zone, TopologyKeys: []string{"zone"}}
@@ -34,7 +34,7 @@ func nodesIn(zones ...string) (all []client.Object) {
 	return all
 }
 
-// full is a driver that has no room in some zones.
+// full is a driver without room in some zones.
 type full struct {
 	*talker
 	zones []string
@@ -47,7 +47,7 @@ func (d full) Create(_ context.Context, r csiclient.Request) (csiclient.Volume, 
 	return csiclient.Volume{Handle: r.Name, SizeBytes: r.SizeBytes, Places: []map[string]string{r.Segments}}, nil
 }
 
-// TestZoneWithoutRoom checks that the volumes of a zone that is full are made in another.
+// TestZoneWithoutRoom checks that the volumes for a full zone are created in another.
 func TestZoneWithoutRoom(t *testing.T) {
 	r, talks := bench(t, interceptor.Funcs{}, append(nodesIn("a", "b"), stored(), fast())...)
 	talks.topology = true
@@ -74,8 +74,8 @@ func TestZoneWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestNodeThatIsGone checks that a slot for a place that is gone is placed anew, and one that may have its volume there
-// stays beside the one in its stead.
+// TestNodeThatIsGone checks that a slot for a place that is gone is replaced, and that a slot whose volume may exist
+// there stays alongside its replacement.
 func TestNodeThatIsGone(t *testing.T) {
 	for _, isOpen := range []bool{false, true} {
 		r, talks := bench(t, interceptor.Funcs{}, append(nodesIn("b"), fast(),
@@ -100,7 +100,7 @@ func TestNodeThatIsGone(t *testing.T) {
 	}
 }
 
-// TestPlaceThatIsGone checks that a set does not speak for ever of a place that is no more.
+// TestPlaceThatIsGone checks that a set stops reporting the failure of a place that no longer exists.
 func TestPlaceThatIsGone(t *testing.T) {
 	r, talks := bench(t, interceptor.Funcs{}, append(nodesIn("b", "c"), stored(), fast())...)
 	talks.topology = true
@@ -115,8 +115,8 @@ func TestPlaceThatIsGone(t *testing.T) {
 	}
 }
 
-// TestWithdrawal checks that a set which is deleted while its driver has no room goes, and that one whose volume may
-// exist stays.
+// TestWithdrawal checks that a set that is deleted while its driver has no room goes, and that a set with a volume that
+// may exist stays.
 func TestWithdrawal(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer  error
@@ -151,7 +151,7 @@ func TestWithdrawal(t *testing.T) {
 	}
 }
 
-// TestBackOff checks what a success says about the refusals before it.
+// TestBackOff checks which successes end the back-off after a refusal.
 func TestBackOff(t *testing.T) {
 	refusal := csiclienttest.Full()
 	for name, c := range map[string]struct {
@@ -177,8 +177,8 @@ func TestBackOff(t *testing.T) {
 	}
 }
 
-// TestLostAnswerToThePersistentVolume checks that a set says no more that a volume was not created once it is there,
-// though the answer to its PersistentVolume was lost.
+// TestLostAnswerToThePersistentVolume checks that a set stops reporting a failed creation once the volume exists, even
+// if the answer to the creation of its PersistentVolume was lost.
 func TestLostAnswerToThePersistentVolume(t *testing.T) {
 	lost := true
 	r, talks := bench(t, interceptor.Funcs{
@@ -197,7 +197,7 @@ func TestLostAnswerToThePersistentVolume(t *testing.T) {
 	key := slotKey{"set", "x"}
 	for _, fails := range []bool{true, false} {
 		r.filler.fill(key, "fast")
-		r.filler.queue.Add(key) // Not only after the pause.
+		r.filler.queue.Add(key) // Skip the pause.
 		r.filler.next(t.Context())
 		if f := r.filler.failuresOf("set").last(); (f.err != nil) != fails {
 			t.Errorf("the volume is there: %t, and the failure is %v", !fails, f.err)

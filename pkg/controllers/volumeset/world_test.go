@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// world is a set, an API server, a driver and managers, one of which leads. One task at a time goes on, as far as its
-// next call: whose turn it is, is drawn, and so is all else that happens. Its clock is its own.
+// world has a set, an API server, a driver and managers, one of which leads. One task at a time runs until its next
+// call. The next task and all other events are drawn at random. The world has its own clock.
 type world struct {
 	*rand.Rand
 	api      *store
@@ -24,26 +24,26 @@ type world struct {
 	tasks    []*task
 	running  *task
 	clock    time.Time
-	calm     bool   // nothing happens any more, and nothing fails
+	calm     bool   // no more events or failures
 	mild     bool   // the driver and the API server do not fail, and one manager leads
-	zones    bool   // the driver has a topology of two zones
-	proves   bool   // the driver proves with a refusal that there is no volume; the manager that leads has it to itself
+	zones    bool   // the driver's topology has two zones
+	proves   bool   // a refusal by the driver proves that no volume exists; only the leader reaches the driver
 	recycles bool   // released volumes of the policy Retain are scrubbed and given back
 	text     string // of an annotation of the template
 	paces    [kinds]pace
-	restless bool // one manager leads after the other
-	wide     bool // the set is to have many volumes, as many at a time as there may be slots
+	restless bool // leaders change often
+	wide     bool // the set needs many volumes, and may have the maximum number of slots
 	steps    int
 	owner    map[string]string // of slots
-	taken    map[string]bool   // slots that a second manager has had
-	claimed  map[string]bool   // volumes that a claim has had
-	bound    []string          // volumes that csi-provisioner has seen bound, and not put its finalizer on yet
-	slots    int               // that were named
+	taken    map[string]bool   // slots that were taken over
+	claimed  map[string]bool   // volumes that had a claim
+	bound    []string          // volumes that csi-provisioner saw bound and has not put its finalizer on yet
+	slots    int               // number of names used
 	log      []string
 	broken   string // the first violation
 }
 
-// task is something that a manager does. It stops before each call.
+// task is work of a manager. It stops before each call.
 type task struct {
 	name  string
 	m     *manager
@@ -66,7 +66,7 @@ func (w *world) begin(m *manager, name string, work, ended func()) {
 	w.tasks = append(w.tasks, t)
 }
 
-// resume lets a task go on to its next call.
+// resume runs a task until its next call.
 func (w *world) resume(t *task) {
 	w.running = t
 	if _, more := t.next(); !more {
@@ -87,7 +87,7 @@ func (w *world) kill(t *task) {
 	w.tasks = slices.DeleteFunc(w.tasks, func(other *task) bool { return other == t })
 }
 
-// pause is where a task stops before a call; it fails when the task is killed there.
+// pause stops a task before a call. It fails if the task is killed there.
 func (w *world) pause() error {
 	t := w.running
 	if t.dead || !t.yield(struct{}{}) {
@@ -110,7 +110,7 @@ func (w *world) violate(format string, arguments ...any) {
 	}
 }
 
-// isOurs reports whether the set made a volume that still counts.
+// isOurs reports whether the set created the volume and it still counts.
 func (w *world) isOurs(v *corev1.PersistentVolume) bool {
 	set := w.api.set()
 	return set != nil && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) &&
@@ -122,7 +122,7 @@ func (w *world) hasSlot(name string) bool {
 	return set != nil && slices.ContainsFunc(set.Status.Slots, func(s v1alpha1.VolumeSlot) bool { return s.Name == name })
 }
 
-// promised is the number of volumes that the set has made or will make.
+// promised returns the number of volumes that the set has created or will create.
 func (w *world) promised() int {
 	names := map[string]bool{}
 	for _, v := range w.api.volumes() {
@@ -138,7 +138,7 @@ func (w *world) promised() int {
 	return len(names)
 }
 
-// mustFit checks that a write did not lead beyond the maximum.
+// mustFit checks that a write did not exceed the maximum.
 func (w *world) mustFit(before int) {
 	set := w.api.set()
 	if set == nil {
@@ -157,7 +157,7 @@ func (w *world) mustBeUnbound(v *corev1.PersistentVolume) {
 	}
 }
 
-// check holds the world against what must be true at any time.
+// check checks the invariants that always hold.
 func (w *world) check() {
 	w.watch()
 	for name, handle := range w.driver.volumes {
@@ -176,8 +176,8 @@ func (w *world) check() {
 	}
 }
 
-// mustBeGuarded checks that the set names the class of each volume that it made and that no claim has had: the policy
-// keeps restores from there by what it names.
+// mustBeGuarded checks that the set names the class of each volume that it created and that never had a claim: the
+// policy keeps restores out of the named classes.
 func (w *world) mustBeGuarded(v *corev1.PersistentVolume) {
 	set := w.api.set()
 	isIdle := v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil && !w.claimed[v.Name]
@@ -191,7 +191,7 @@ func (w *world) mustBeGuarded(v *corev1.PersistentVolume) {
 	}
 }
 
-// watch notes which slots go from one manager to another.
+// watch records which slots change from one manager to another.
 func (w *world) watch() {
 	set := w.api.set()
 	if set == nil {
@@ -205,14 +205,14 @@ func (w *world) watch() {
 	}
 }
 
-// isStuck reports whether nothing but a proof that nobody has could end a slot: its volume may exist for all that its
-// manager knows, and the driver has no room for it.
+// isStuck reports whether only an unavailable proof could end a slot: its volume may exist as far as its manager knows,
+// and the driver has no room for it.
 func (w *world) isStuck(slot v1alpha1.VolumeSlot) bool {
 	isOpen := w.driver.open[slot.Name] || w.taken[slot.Name]
 	return isOpen && !w.proves && w.driver.volumes[slot.Name] == "" && w.driver.isFull(slot.Segments)
 }
 
-// step lets something happen, drawn from all that can.
+// step runs one random event.
 func (w *world) step() {
 	w.steps++
 	w.clock = w.clock.Add(time.Duration(w.IntN(2000)) * time.Millisecond)
@@ -230,7 +230,7 @@ func (w *world) step() {
 	case number < 199 && !w.mild && (w.restless || w.IntN(9) == 0):
 		w.succeed()
 	case w.managers[0].deposed:
-		w.managers[0].kill() // It notices.
+		w.managers[0].kill() // It notices that it does not lead.
 	}
 	switch w.IntN(20) {
 	case 0:
@@ -242,7 +242,7 @@ func (w *world) step() {
 	w.check()
 }
 
-// succeed lets another manager lead. The one before is killed, or has not noticed yet.
+// succeed lets another manager lead. The previous one is killed, or has not noticed yet.
 func (w *world) succeed() {
 	for _, m := range slices.Clone(w.managers) {
 		if m.deposed || w.IntN(2) == 0 {
