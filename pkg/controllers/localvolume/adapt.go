@@ -8,16 +8,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// adaptation is a call that has the node change a volume.
+// adaptation is a call that makes the node change a volume.
 type adaptation struct {
 	*Master
 	handle  string
-	isDone  func(o *v1alpha1.LocalVolume) bool // whether the volume is as this call wants it
-	want    func(o *v1alpha1.LocalVolume)      // writes that, and nothing else that is not so yet, into the spec
-	attempt int64                              // that this call has asked for
+	isDone  func(o *v1alpha1.LocalVolume) bool // whether the volume is as requested
+	want    func(o *v1alpha1.LocalVolume)      // writes the request, and no other pending change, into the spec
+	attempt int64                              // the attempt that this call requested
 }
 
-// run returns the volume once it is as it is wanted.
+// run returns the volume once it is as requested.
 func (a *adaptation) run(ctx context.Context) (*v1alpha1.LocalVolume, error) {
 	for {
 		o, err := a.volumes.get(ctx, a.handle)
@@ -30,8 +30,8 @@ func (a *adaptation) run(ctx context.Context) (*v1alpha1.LocalVolume, error) {
 	}
 }
 
-// goOn does what the LocalVolume asks for, nil for none, and waits for the worker. Unless it is done, and without an
-// error, the object is to be looked at again.
+// goOn takes the next step for the LocalVolume, which is nil if none exists, and waits for the worker. If it returns
+// false and no error, the caller must read the object again.
 func (a *adaptation) goOn(ctx context.Context, o *v1alpha1.LocalVolume) (isDone bool, err error) {
 	switch {
 	case o == nil || sizeOf(o) == 0 || isOver(o):
@@ -53,8 +53,8 @@ func (a *adaptation) goOn(ctx context.Context, o *v1alpha1.LocalVolume) (isDone 
 	return false, err
 }
 
-// refused is what the node's driver said of a change. An error of no Kind stays one: it is final for csi-resizer, so
-// that the claim can be changed again.
+// refused returns the error of the node's driver for a change. An error without a Kind stays without one: it is final
+// for csi-resizer, so the claim can be changed again.
 func (m *Master) refused(o *v1alpha1.LocalVolume) error {
 	if r := o.Status.Refusal; r != nil && r.Reason == "Internal" {
 		return fmt.Errorf("node %s: %s", o.Spec.Node, r.Message)

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
-// TestRefusedChangeStopsNoOther checks that a volume which could not grow can be modified, that one which could not be
-// modified can grow, and that what was refused is not done later on.
+// TestRefusedChangeStopsNoOther checks that a volume can be modified after a failed expansion and grow after a failed
+// modification, and that a refused change is not made later.
 func TestRefusedChangeStopsNoOther(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.start("node-0")
@@ -44,8 +44,8 @@ func TestRefusedChangeStopsNoOther(t *testing.T) {
 	})
 }
 
-// TestGrowthGivesNoParameters checks that an expansion does not hear of mutable parameters that it does not change,
-// also not of such as a worker has made up.
+// TestGrowthGivesNoParameters checks that an expansion does not pass mutable parameters that it does not change, even
+// if a worker has invented them.
 func TestGrowthGivesNoParameters(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.start("node-0")
@@ -69,8 +69,8 @@ func TestGrowthGivesNoParameters(t *testing.T) {
 	})
 }
 
-// TestVolumeMadeAnewIsModified checks that the driver is asked for mutable parameters although the object, made anew
-// after it was removed by force, was made with them: the volume may have others.
+// TestVolumeMadeAnewIsModified checks that the driver gets mutable parameters even if the object was created again with
+// them after it was removed by force: the volume may have others.
 func TestVolumeMadeAnewIsModified(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.start("node-0")

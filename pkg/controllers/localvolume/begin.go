@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// awaitBegun waits for the end of the attempt, as await does, but neither for a node that is down nor for long if the
-// worker has not begun. Then it says why; the order is to be withdrawn.
+// awaitBegun waits for the end of the attempt, as await does. It returns why if the worker has not begun and its node
+// is down, or if the worker does not begin within beginsWithin. The order must then be withdrawn.
 func (s *orders[O]) awaitBegun(ctx context.Context, o O) (why string, err error) {
 	if !isUntouched(o) {
 		return "", s.await(ctx, o)

@@ -15,14 +15,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// calm is a cluster in which nothing fails but what a test does.
+// calm is a cluster without failures except those of the test.
 type calm struct {
 	*simulation
 	ctx        context.Context
 	background sync.WaitGroup
 }
 
-// inCalm runs a test in virtual time, after the nodes have reported their pools. No worker runs.
+// inCalm runs a test in simulated time, after the nodes have reported their pools. No worker runs.
 func inCalm(t *testing.T, test func(c *calm)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func (c *calm) start(nodes ...string) {
 	}
 }
 
-// wanted is a volume, on a node unless that is empty.
+// wanted returns the spec of a volume, on the node unless it is empty.
 func wanted(name, node string) backends.Spec {
 	s := backends.Spec{Name: name, Capacity: backends.CapacityRange{RequiredBytes: mib}, Fingerprint: "f",
 		Parameters: &local.Parameters{}, Access: backends.Access{Types: []backends.AccessType{backends.Mount},
@@ -56,17 +56,17 @@ func wanted(name, node string) backends.Spec {
 	return s
 }
 
-// edge is a master, as package driver asks it.
+// edge returns a master as package driver calls it.
 func edge(m *Master) *volume.Service { return volume.New(m, backends.Resolve(m, nil), nil) }
 
-// create asks a master as csi-provisioner does, once.
+// create calls a master once, as csi-provisioner does.
 func (c *calm) create(m *Master, spec backends.Spec) (*backends.Volume, error) {
 	ctx, cancel := context.WithTimeout(c.ctx, time.Minute)
 	defer cancel()
 	return edge(m).Create(ctx, spec, backends.ContentSource{})
 }
 
-// object is the LocalVolume of the volume named "volume".
+// object returns the LocalVolume of the volume named "volume".
 func (c *calm) object() *v1alpha1.LocalVolume {
 	c.Helper()
 	o := &v1alpha1.LocalVolume{}

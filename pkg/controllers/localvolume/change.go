@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// again asks the worker once more for what the spec says, also after the spec was changed, and returns the number of
-// the attempt: 0 when somebody else wrote first, so that the object is to be looked at again.
+// again requests another attempt at the spec, which may have been changed, and returns the attempt's number. It returns
+// 0 if another writer was first: the caller must read the object again.
 func (s *orders[O]) again(ctx context.Context, o O) (attempt int64, err error) {
 	spec, _ := o.Ordered()
 	spec.Attempt++
@@ -23,8 +23,9 @@ func (s *orders[O]) again(ctx context.Context, o O) (attempt int64, err error) {
 	return spec.Attempt, nil
 }
 
-// withdraw removes an order of which nothing is on its node. The worker begins with a write, so that it cannot begin
-// beside this. Unless the object is removed, somebody else wrote first, and it is to be looked at again.
+// withdraw removes an order that has nothing on its node. The worker begins with a write to the object, so it cannot
+// begin concurrently. If withdraw returns false and no error, another writer was first, and the caller must read the
+// object again.
 func (s *orders[O]) withdraw(ctx context.Context, o O) (isRemoved bool, err error) {
 	var none O
 	if o.GetDeletionTimestamp() == nil {
@@ -45,7 +46,7 @@ func (s *orders[O]) withdraw(ctx context.Context, o O) (isRemoved bool, err erro
 	return err == nil, unreachable(ignoreRace(err))
 }
 
-// ignoreRace leaves out errors that say that somebody else wrote first.
+// ignoreRace returns nil for errors that report that another writer was first.
 func ignoreRace(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil

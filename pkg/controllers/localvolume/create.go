@@ -9,28 +9,28 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// maker is what the creations of volumes and of snapshots differ in.
+// maker implements the parts of a creation that differ between volumes, snapshots and groups.
 type maker[O order] interface {
-	// begin writes the order and returns its UID; none when there is one by now.
+	// begin writes the order and returns its UID, or "" if an order exists by now.
 	begin(ctx context.Context) (types.UID, error)
-	// fits reports whether an order is the one that is wanted, in a place where nobody has refused it.
+	// fits reports whether an order matches the request and its node was not ruled out.
 	fits(o O) bool
-	// wait waits for the worker. Without an error the order is to be looked at again.
+	// wait waits for the worker. If it returns no error, the caller must read the order again.
 	wait(ctx context.Context, o O) error
-	// goElsewhere reports whether another node is to be asked, after one has had no room and said why.
+	// goElsewhere reports whether to ask another node instead of this one. Why is the reason.
 	goElsewhere(node, why string) bool
 }
 
-// creation is a call that makes something.
+// creation is a call that creates a volume, a snapshot or a group.
 type creation[O order] struct {
 	*orders[O]
 	maker[O]
 	handle string
 	own    types.UID // of the order that this call wrote
-	asked  types.UID // of the order that the worker was last asked about, unless this call has withdrawn it
+	asked  types.UID // of the order last awaited, unless this call has withdrawn it
 }
 
-// run has a node make it: the first of those that have room, until one of them does.
+// run makes a node carry out the order. It asks the nodes that have room, one after the other, until one succeeds.
 func (c *creation[O]) run(ctx context.Context) (made O, err error) {
 	for {
 		o, err := c.get(ctx, c.handle)
@@ -43,14 +43,14 @@ func (c *creation[O]) run(ctx context.Context) (made O, err error) {
 	}
 }
 
-// goOn does what the order asks for, nil for none, and waits for the worker. Unless it is made, and without an error,
-// the order is to be looked at again.
+// goOn takes the next step for the order, which is nil if none exists, and waits for the worker. If it returns false
+// and no error, the caller must read the order again.
 func (c *creation[O]) goOn(ctx context.Context, o O) (isMade bool, err error) {
 	var none O
 	isFree := o == none
 	isStale := !isFree && isGone(o) && c.isStale(o)
 	switch {
-	// Whoever withdrew it may want something else: two would do that in turns.
+	// The call that withdrew it may request something else: two calls would withdraw each other's orders in turns.
 	case c.asked != "" && (isFree || isStale && o.GetUID() != c.asked):
 		return false, backends.Errorf(backends.Busy, "the %s %s was withdrawn by another call beside this one: ask again",
 			c.word, c.handle)
@@ -62,12 +62,13 @@ func (c *creation[O]) goOn(ctx context.Context, o O) (isMade bool, err error) {
 	return c.follow(ctx, o)
 }
 
-// isStale reports whether an order, of which there is nothing on its node, is not the one that is wanted.
+// isStale reports whether an order that has nothing on its node does not match the request, or is deleted or being
+// deleted.
 func (c *creation[O]) isStale(o O) bool {
 	return o.GetDeletionTimestamp() != nil || isUnwanted(o) || isDeleted(o) || !c.fits(o)
 }
 
-// follow waits for the worker, and goes on with its answer.
+// follow waits for the worker and handles its answer.
 func (c *creation[O]) follow(ctx context.Context, o O) (isMade bool, err error) {
 	if !isUntouched(o) {
 		c.silence.noteBegun(o.GetUID(), nodeOf(o))
@@ -107,8 +108,8 @@ func (c *creation[O]) takeBack(ctx context.Context, o O) (isRemoved bool, err er
 	return isRemoved, err
 }
 
-// replace withdraws an order that is not wanted so. A worker that says of one of this call that it was deleted, which
-// nobody has asked for, is not asked again.
+// replace withdraws a stale order. A worker that reports an order of this call as deleted, although no deletion was
+// requested, is not asked again.
 func (c *creation[O]) replace(ctx context.Context, o O) error {
 	node, isLie := nodeOf(o), isDeleted(o) && !isUnwanted(o) && c.own == o.GetUID() && o.GetDeletionTimestamp() == nil
 	if isRemoved, err := c.takeBack(ctx, o); err != nil || !isRemoved || !isLie {
@@ -121,9 +122,10 @@ func (c *creation[O]) replace(ctx context.Context, o O) error {
 	return backends.Errorf(backends.Unavailable, "node %s was asked for the %s %s: %s", node, c.word, c.handle, why)
 }
 
-// refused goes on after the node's driver has refused. What it proves not to have is withdrawn before the refusal is
-// passed on, so that nobody has heard one that is found. Of other refusals those of earlier calls say nothing any more:
-// the worker is asked again. What a driver may have made all the same is left to it: it may be another's.
+// refused handles a refusal by the node's driver. If the driver proves that nothing exists, the order is withdrawn
+// before the refusal is returned, so no caller knows of a refused order that still exists. Otherwise the refusal of an
+// earlier call is outdated, and the worker is asked again. Anything that the driver may have created nevertheless stays
+// there, because it may belong to another.
 func (c *creation[O]) refused(ctx context.Context, o O) error {
 	_, status := o.Ordered()
 	isAbsent := status.State == v1alpha1.StateAbsent

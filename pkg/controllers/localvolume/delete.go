@@ -6,12 +6,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Delete has the node remove the volume and its data.
+// Delete makes the node remove the volume and its data.
 func (m *Master) Delete(ctx context.Context, handle string) error {
 	return remove(ctx, &m.volumes, handle)
 }
 
-// DeleteSnapshot has the node remove the snapshot. A member of a group goes with it only.
+// DeleteSnapshot makes the node remove the snapshot. A member of a group is deleted only with its group.
 func (m *Master) DeleteSnapshot(ctx context.Context, handle string) error {
 	err := remove(ctx, &m.snapshots, handle)
 	if !backends.Is(err, backends.NotFound) {
@@ -40,16 +40,16 @@ func remove[O order](ctx context.Context, s *orders[O], handle string) error {
 	}
 }
 
-// deletion is a call that removes something.
+// deletion is a call that deletes a volume, a snapshot or a group.
 type deletion[O order] struct {
 	*orders[O]
 	handle string
-	isSeen bool // whether this call has seen it
-	asked  bool // whether the worker was asked for the deletion since this call began
+	isSeen bool // this call has seen it
+	asked  bool // the worker was asked for the deletion since this call began
 }
 
-// goOn does what the order asks for, nil for none, and waits for the worker. Unless the call is over, the object
-// is to be looked at again.
+// goOn takes the next step for the order, which is nil if none exists, and waits for the worker. If it returns false
+// and no error, the caller must read the object again.
 func (d *deletion[O]) goOn(ctx context.Context, o O) (isOver bool, err error) {
 	var none O
 	switch {
@@ -75,8 +75,8 @@ func (d *deletion[O]) goOn(ctx context.Context, o O) (isOver bool, err error) {
 	return false, d.await(ctx, o)
 }
 
-// refused is why the driver does not delete. That it finds nothing, or takes no such thing, is no end while the order
-// says otherwise.
+// refused returns the driver's reason for not deleting. NotFound and Unsupported become Unusable: they do not end the
+// deletion while the order's status contradicts them.
 func (d *deletion[O]) refused(o O) error {
 	why := d.whyRefused(o)
 	if backends.Is(why, backends.NotFound) || backends.Is(why, backends.Unsupported) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// describe is the volume as the contract has it.
+// describe converts a LocalVolume to a backends.Volume.
 func (m *Master) describe(o *v1alpha1.LocalVolume) *backends.Volume {
 	return &backends.Volume{
 		Handle: o.Name, Name: o.Spec.VolumeName, Fingerprint: o.Spec.Fingerprint, Source: contentOf(o.Spec.Source),
@@ -25,7 +25,7 @@ func contentOf(s *v1alpha1.VolumeSource) backends.ContentSource {
 	return backends.ContentSource(*s)
 }
 
-// sizeOf is the size of the volume in bytes; 0 while there is none.
+// sizeOf returns the size of the volume in bytes, or 0 while it does not exist.
 func sizeOf(o *v1alpha1.LocalVolume) int64 { return o.Status.Capacity.Bytes() }
 
 // Find returns the volume of the spec's name.
@@ -59,7 +59,7 @@ func (m *Master) GetSnapshot(ctx context.Context, handle string) (*backends.Snap
 	return m.describeSnapshot(o), nil
 }
 
-// timeOf is a time in a status; the zero time when the worker has not told it.
+// timeOf parses a time in a status. It returns the zero time if the worker has not reported a valid one.
 func timeOf(text string) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {
@@ -68,7 +68,7 @@ func timeOf(text string) time.Time {
 	return at
 }
 
-// describeSnapshot is the snapshot as the contract has it.
+// describeSnapshot converts a LocalSnapshot to a backends.Snapshot.
 func (m *Master) describeSnapshot(o *v1alpha1.LocalSnapshot) *backends.Snapshot {
 	return &backends.Snapshot{
 		Handle: o.Name, Name: o.Spec.SnapshotName, Volume: o.Spec.Volume, Ready: true, SizeBytes: o.Status.Size.Bytes(),

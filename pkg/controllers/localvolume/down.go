@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// down says why nothing is to be expected of a node now; empty while it is ready. Kubernetes notices that a kubelet is
-// silent after some forty seconds, so that the answer is for people and for the choice of a node: no volume's safety
+// down returns why a node is not expected to work now, or "" while it is ready. Kubernetes notices a silent kubelet
+// after some forty seconds. The answer is therefore only for messages and for the choice of a node: no volume's safety
 // depends on it.
 func (m *Master) down(ctx context.Context, name string) (why string, err error) {
 	node := &corev1.Node{}
@@ -30,7 +30,7 @@ func (m *Master) down(ctx context.Context, name string) (why string, err error) 
 	return "", nil
 }
 
-// checkUp refuses at once what would wait for a node that is down. Kinds: Unavailable.
+// checkUp fails at once if the node is down, instead of waiting for it. Kinds: Unavailable.
 func (m *Master) checkUp(ctx context.Context, name string) error {
 	why, err := m.down(ctx, name)
 	if err != nil || why == "" {

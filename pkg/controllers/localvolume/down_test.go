@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// TestNodeThatIsDown checks that nothing is made on a node that is down, that a volume which it has not begun is made
-// elsewhere, and that calls about the volumes that it has are answered at once and say why.
+// TestNodeThatIsDown checks that nothing is created on a node that is down, that a volume that it has not begun is
+// created elsewhere, and that calls for its volumes fail at once with the reason.
 func TestNodeThatIsDown(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		m := c.masters[0]
@@ -46,7 +46,7 @@ func TestNodeThatIsDown(t *testing.T) {
 	})
 }
 
-// TestWorkerThatDoesNotRun checks that a volume which nobody begins is made on another node.
+// TestWorkerThatDoesNotRun checks that a volume that no worker begins is created on another node.
 func TestWorkerThatDoesNotRun(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.start("node-2")
@@ -65,8 +65,8 @@ func TestWorkerThatDoesNotRun(t *testing.T) {
 	})
 }
 
-// TestSnapshotOnASilentNode checks that the snapshot of a volume whose node does not answer is refused for good, and
-// that nothing is left of it, so that its VolumeSnapshot can be deleted.
+// TestSnapshotOnASilentNode checks that a snapshot of a volume whose node does not answer is refused with a final
+// error, and that nothing of it is left, so that its VolumeSnapshot can be deleted.
 func TestSnapshotOnASilentNode(t *testing.T) {
 	for name, silence := range map[string]struct {
 		isDown bool

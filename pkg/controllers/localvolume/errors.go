@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// unreachable is an error of the API server: what was asked may have happened.
+// unreachable converts an error of the API server. The requested change may have happened.
 func unreachable(err error) error {
 	switch {
 	case err == nil:
@@ -18,17 +18,17 @@ func unreachable(err error) error {
 	return backends.Errorf(backends.Unavailable, "Kubernetes does not do what the master asks: %w", err)
 }
 
-// whyRefused is what the node's driver said of the last attempt.
+// whyRefused returns the error of the node's driver for the last attempt.
 func (s *orders[O]) whyRefused(o O) error {
 	_, status := o.Ordered()
-	if status.Refusal == nil { // The worker agrees, and has done nothing that was asked.
+	if status.Refusal == nil { // The worker reports success, but has not done what was requested.
 		return backends.Errorf(backends.Unavailable, "the worker of node %s says that the %s %s is as it was asked for, "+
 			"which it is not: look whether it is of the master's version", nodeOf(o), s.word, o.GetName())
 	}
 	return backends.Errorf(kindOf(status.Refusal.Reason), "node %s: %s", nodeOf(o), status.Refusal.Message)
 }
 
-// kindOf is the Kind of gRPC's word for a failure.
+// kindOf returns the Kind for the name of a gRPC code.
 func kindOf(reason string) backends.Kind {
 	switch reason {
 	case "InvalidArgument":

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Expand has the node grow the volume.
+// Expand makes the node grow the volume.
 func (m *Master) Expand(ctx context.Context, handle string, size backends.CapacityRange) (backends.Expansion, error) {
 	if size.LimitBytes != 0 && size.LimitBytes < size.RequiredBytes {
 		return backends.Expansion{}, backends.Errorf(backends.OutOfRange, "no size fits %s", size)

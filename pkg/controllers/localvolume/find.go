@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// find returns an order that was carried out and is not gone. Kinds: NotFound; Unusable; Busy.
+// find returns an order that was carried out and still exists. Kinds: NotFound; Unusable; Busy.
 func (s *orders[O]) find(ctx context.Context, handle string) (none O, _ error) {
 	o, err := s.get(ctx, handle)
 	if err != nil {
@@ -16,7 +16,8 @@ func (s *orders[O]) find(ctx context.Context, handle string) (none O, _ error) {
 	return o, s.checkUsable(handle, o)
 }
 
-// checkUsable refuses an order, nil for none, of which there is nothing to be used. Kinds: NotFound; Unusable; Busy.
+// checkUsable fails if nothing usable exists for an order. The order is nil if none exists. Kinds: NotFound; Unusable;
+// Busy.
 func (s *orders[O]) checkUsable(handle string, o O) error {
 	var none O
 	switch {
@@ -30,7 +31,7 @@ func (s *orders[O]) checkUsable(handle string, o O) error {
 	return s.notYet(o)
 }
 
-// isHandle reports whether a text can be a handle. All handles have one form.
+// isHandle reports whether a text can be a handle. All handles have the same form.
 func (s *orders[O]) isHandle(text string) bool {
 	form := s.handleOf("")
 	prefix, _, _ := strings.Cut(form, "-")

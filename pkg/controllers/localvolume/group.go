@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// CreateGroup has the node of the volumes take snapshots of all of them at one instant.
+// CreateGroup makes the node of the volumes take snapshots of all of them at one instant.
 func (m *Master) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
 	handle := m.GroupHandle(spec.Name)
 	taker := &groupMaker{Master: m, spec: spec, handle: handle,
@@ -39,7 +39,7 @@ func (m *Master) GetGroup(ctx context.Context, handle string) (*backends.Group, 
 	return m.describeGroup(o), nil
 }
 
-// DeleteGroup has the node remove the group with all its snapshots.
+// DeleteGroup makes the node remove the group with all its snapshots.
 func (m *Master) DeleteGroup(ctx context.Context, handle string) error {
 	return remove(ctx, &m.groups, handle)
 }
@@ -70,7 +70,8 @@ func (g *groupMaker) begin(ctx context.Context) (types.UID, error) {
 	return g.create(ctx, o)
 }
 
-// node is the one that has all volumes. Kinds: Invalid for a list that is wrong; NotFound; InUse when there is none.
+// node returns the node that has all volumes. Kinds: Invalid for a wrong list; NotFound; InUse when no node has all of
+// them.
 func (g *groupMaker) node(ctx context.Context) (node string, err error) {
 	if len(g.spec.Volumes) == 0 {
 		return "", backends.Errorf(backends.Invalid, "the group names no volume: name at least one")
@@ -96,7 +97,7 @@ func (g *groupMaker) node(ctx context.Context) (node string, err error) {
 	return node, nil
 }
 
-// members are the snapshots by the handles that the node's driver gives them.
+// members returns the snapshots with the handles that the node's driver gives them.
 func (g *groupMaker) members() (all []v1alpha1.GroupMember) {
 	for i, volume := range g.spec.Volumes {
 		all = append(all, v1alpha1.GroupMember{Volume: volume, Snapshot: g.MemberHandle(g.handle, i)})
@@ -109,7 +110,7 @@ func (g *groupMaker) fits(o *v1alpha1.LocalSnapshotGroup) bool {
 		maps.Equal(o.Spec.Parameters, encoded(g.spec.Parameters))
 }
 
-// describeGroup is the group as the contract has it.
+// describeGroup converts a LocalSnapshotGroup to a backends.Group.
 func (m *Master) describeGroup(o *v1alpha1.LocalSnapshotGroup) *backends.Group {
 	at := timeOf(o.Status.TakenAt)
 	g := &backends.Group{Handle: o.Name, Name: o.Spec.GroupName, CreatedAt: at, Fingerprint: o.Spec.Fingerprint}
@@ -123,7 +124,7 @@ func (m *Master) describeGroup(o *v1alpha1.LocalSnapshotGroup) *backends.Group {
 	return g
 }
 
-// isGroupMade reports whether the worker has said of every snapshot what there is to say.
+// isGroupMade reports whether the worker has reported the time of the group and the size of every snapshot.
 func isGroupMade(o *v1alpha1.LocalSnapshotGroup) bool {
 	isSmall := func(s v1alpha1.Size) bool { return s.Bytes() <= 0 }
 	return len(o.Status.Sizes) == len(o.Spec.Members) && !slices.ContainsFunc(o.Status.Sizes, isSmall) &&

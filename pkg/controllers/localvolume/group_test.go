@@ -43,8 +43,8 @@ func (n *node) TakeGroup(ctx context.Context, w csiclient.GroupWanted) (csiclien
 	})
 }
 
-// sourceIsGone is what the driver says of a group of a volume that is not there. A worker that removes a group asks for
-// it when the driver has said that it deletes none, to hear that there is none. The lock is held.
+// sourceIsGone returns the driver's answer for a group of a missing volume. If the driver does not delete groups, a
+// worker that removes a group requests it to get a proof that it does not exist. The caller holds the lock.
 func (n *node) sourceIsGone(handle, source string) error {
 	o := &v1alpha1.LocalSnapshotGroup{}
 	if err := n.api.Get(context.Background(), request(handle).NamespacedName, o); err != nil || !isUnwanted(o) {
@@ -67,7 +67,7 @@ func (n *node) DeleteGroup(ctx context.Context, handle string, members []string)
 	return err
 }
 
-// dropGroup removes what there is of a group. The lock is held.
+// dropGroup removes the existing snapshots of a group. The caller holds the lock.
 func (n *node) dropGroup(handle string) {
 	for i := range 3 {
 		member := local.MemberHandle(handle, i)
@@ -76,7 +76,7 @@ func (n *node) dropGroup(handle string) {
 	}
 }
 
-// group takes a group of a volume alone, and returns its handle; none when it was refused or given up.
+// group takes a group of a single volume and returns its handle, or "" if it was refused or given up.
 func (s *simulation) group(ctx context.Context, v *backends.Volume) (handle string) {
 	spec := backends.GroupSpec{Name: "group-of-" + v.Name, Volumes: []string{v.Handle}}
 	handle = local.GroupHandle(spec.Name)
@@ -107,13 +107,13 @@ func (s *simulation) deleteGroup(ctx context.Context, handle string) {
 	for s.ask(ctx, func(ctx context.Context, v *volume.Service) error {
 		return v.DeleteGroup(ctx, handle, members)
 	}) != nil {
-		s.sleep(time.Second) // csi-snapshotter asks again, whatever it was told.
+		s.sleep(time.Second) // csi-snapshotter always retries.
 	}
 	s.checkSnapshotIsNowhere(members[0], "was deleted")
 }
 
-// TestGroups checks that a group is of volumes of one node, that its members are found and listed with the other
-// snapshots, page by page, and that they go with it only.
+// TestGroups checks that a group must be of volumes of one node, that its members are found and listed with the other
+// snapshots, page by page, and that they are deleted only with the group.
 func TestGroups(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.start("node-0", "node-1")
@@ -170,7 +170,7 @@ func TestGroups(t *testing.T) {
 	})
 }
 
-// listed are the handles of the snapshots, read in pages of one.
+// listed returns the handles of the snapshots, read in pages of one.
 func (c *calm) listed(ofVolume string) (handles []string) {
 	c.Helper()
 	page := backends.Page{Limit: 1}
@@ -188,8 +188,8 @@ func (c *calm) listed(ofVolume string) (handles []string) {
 	}
 }
 
-// TestGroupThatCannotBe checks that a group of too many volumes is refused before they are looked up, and that one
-// which the driver has refused without proof, or which nobody has begun, can be deleted.
+// TestGroupThatCannotBe checks that a group of too many volumes is refused before they are looked up, and that a group
+// can be deleted if the driver has refused it without proof or no worker has begun it.
 func TestGroupThatCannotBe(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		v, service := c.silenced(), edge(c.masters[0])

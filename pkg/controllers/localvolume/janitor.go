@@ -11,19 +11,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// patience is how long a refused order stays for the call that asked for it.
+// patience is how long a refused order is kept for the call that requested it.
 const patience = 5 * time.Minute
 
-// janitor ends what calls have left: what was deleted after its call had ended, and an order that was refused and that
-// nobody asks for any more.
+// janitor removes the orders that calls have left: those that were deleted after their call had ended, and refused
+// orders that no call requests any longer.
 type janitor[O order] struct {
 	*orders[O]
 
 	mu      sync.Mutex
-	refused map[types.NamespacedName]refused // what was seen refused
+	refused map[types.NamespacedName]refused // orders that were seen refused
 }
 
-// refused is an order that was seen refused at a time.
+// refused is an order that was seen refused, and when.
 type refused struct {
 	uid types.UID
 	at  time.Time
@@ -33,7 +33,7 @@ func newJanitor[O order](s *orders[O]) *janitor[O] {
 	return &janitor[O]{orders: s, refused: map[types.NamespacedName]refused{}}
 }
 
-// Reconcile looks at one order.
+// Reconcile reconciles one order.
 func (j *janitor[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var none O
 	o, err := j.get(ctx, request.Name)
@@ -53,14 +53,14 @@ func (j *janitor[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{}, nil
 }
 
-// isRefused reports whether the driver has refused an order, with the proof that there is nothing of it.
+// isRefused reports whether the driver has refused an order and proven that nothing of it exists.
 func isRefused(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == v1alpha1.StateAbsent && hasEnded(o)
 }
 
-// wait is how long a refused order is left alone yet. The time begins when the refusal is seen: work that was refused
-// may have taken long.
+// wait returns how much longer a refused order is kept. The time starts when the refusal is seen, because the refused
+// work may have taken long.
 func (j *janitor[O]) wait(name types.NamespacedName, o O) time.Duration {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// lie runs a worker that asks no driver: of each order that waits for it, it says what the function writes.
+// lie runs a worker without a driver: write sets the status of each order that waits for it.
 func lie[O order](c *calm, s *orders[O], write func(o O)) {
 	c.background.Go(func() {
 		for c.ctx.Err() == nil {
@@ -29,7 +29,7 @@ func lie[O order](c *calm, s *orders[O], write func(o O)) {
 					continue
 				}
 				if write(o); hasEnded(o) {
-					_ = c.api.Status().Update(c.ctx, o) // It looks again.
+					_ = c.api.Status().Update(c.ctx, o) // It tries again.
 					c.masters[0].Changed(o.GetName())
 				}
 			}
@@ -38,14 +38,14 @@ func lie[O order](c *calm, s *orders[O], write func(o O)) {
 	})
 }
 
-// ended writes what came of an order.
+// ended writes the result of an order.
 func ended(o v1alpha1.Ordered, state v1alpha1.OrderState, refusal *v1alpha1.Refusal) {
 	spec, status := o.Ordered()
 	status.State, status.Attempt, status.Refusal = state, spec.Attempt, refusal
 }
 
-// TestReadyWithoutASize checks that what is not as large as it was asked for, or has no size at all, is not
-// acknowledged.
+// TestReadyWithoutASize checks that a volume that is too small or has no size, and a snapshot without a valid time, are
+// not acknowledged.
 func TestReadyWithoutASize(t *testing.T) {
 	for _, size := range []v1alpha1.Size{"", "-5", "5", "1e1.5"} {
 		inCalm(t, func(c *calm) {
@@ -75,7 +75,8 @@ func TestReadyWithoutASize(t *testing.T) {
 	}
 }
 
-// lyingVolume is a volume that a worker says it has made. Of its deletion the worker says as much as it is told to.
+// lyingVolume returns a volume that a worker claims to have created. For its deletion the worker reports the given
+// refusal.
 func (c *calm) lyingVolume(deletion *v1alpha1.Refusal) *backends.Volume {
 	c.Helper()
 	lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
@@ -91,8 +92,8 @@ func (c *calm) lyingVolume(deletion *v1alpha1.Refusal) *backends.Volume {
 	return v
 }
 
-// TestDeletionThatFindsNothing checks that a volume whose object says that it is there is not taken for deleted when
-// the driver says that it does not know it.
+// TestDeletionThatFindsNothing checks that a volume whose object reports it as ready does not count as deleted if the
+// driver does not find it.
 func TestDeletionThatFindsNothing(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		v := c.lyingVolume(&v1alpha1.Refusal{Reason: "NotFound", Message: "there is none"})
@@ -102,8 +103,8 @@ func TestDeletionThatFindsNothing(t *testing.T) {
 	})
 }
 
-// TestDeletedUnasked checks that an order whose volume was deleted though nobody asked for it is made anew, and not
-// asked about without end.
+// TestDeletedUnasked checks that an order whose volume was deleted without a request is written again, and not retried
+// endlessly.
 func TestDeletedUnasked(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		attempts := 0
@@ -121,7 +122,7 @@ func TestDeletedUnasked(t *testing.T) {
 	})
 }
 
-// TestRefusalWithoutWords checks that a node which says only that it has no room is not asked again.
+// TestRefusalWithoutWords checks that a node that reports no room without a message is not asked again.
 func TestRefusalWithoutWords(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		lie(c, &c.masters[0].volumes, func(o *v1alpha1.LocalVolume) {
@@ -136,8 +137,8 @@ func TestRefusalWithoutWords(t *testing.T) {
 	})
 }
 
-// TestRefusalBetweenTwoCalls checks that a refusal is heard that came when no call was waiting: a work that takes
-// longer than a call would begin anew with each.
+// TestRefusalBetweenTwoCalls checks that a refusal that came while no call was waiting is returned: otherwise work that
+// takes longer than a call would start again with each call.
 func TestRefusalBetweenTwoCalls(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		attempts := 0
@@ -165,8 +166,8 @@ func TestRefusalBetweenTwoCalls(t *testing.T) {
 	})
 }
 
-// TestTextsThatAreNoHandles checks that a text which no handle is like leads to no object: the API server takes some of
-// them for paths.
+// TestTextsThatAreNoHandles checks that a text that is not a handle is not used as an object's name: the API server
+// would interpret some of them as paths.
 func TestTextsThatAreNoHandles(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		m := c.masters[0]
@@ -188,8 +189,8 @@ func TestTextsThatAreNoHandles(t *testing.T) {
 	})
 }
 
-// TestOrdersThatAreAlwaysDeleted checks that a worker which says of each order that it was deleted neither has the
-// master write without end nor keeps a volume from other nodes.
+// TestOrdersThatAreAlwaysDeleted checks that a worker that reports each order as deleted neither makes the master write
+// endlessly nor keeps a volume from other nodes.
 func TestOrdersThatAreAlwaysDeleted(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		var lies atomic.Int64
@@ -206,7 +207,7 @@ func TestOrdersThatAreAlwaysDeleted(t *testing.T) {
 	})
 }
 
-// TestRoomThatCannotBe checks that one worker's lie does not turn the room of all into less than nothing.
+// TestRoomThatCannotBe checks that one worker's wrong report does not make the total room negative.
 func TestRoomThatCannotBe(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		o := &v1alpha1.NodeStorage{}

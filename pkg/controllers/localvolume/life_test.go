@@ -17,7 +17,7 @@ import (
 
 var errGaveUp = errors.New("the client gave up")
 
-// life is the life of a volume, and perhaps of a copy of it.
+// life creates, changes and deletes a volume, and perhaps a copy of it.
 func (s *simulation) life(ctx context.Context, name string) {
 	made := s.provision(ctx, name, int64(1+s.n(8))*mib, backends.ContentSource{})
 	if made == nil {
@@ -56,7 +56,7 @@ func (s *simulation) life(ctx context.Context, name string) {
 	}
 }
 
-// copied makes a copy of a volume, and returns how it ends.
+// copied creates a copy of a volume, and returns the functions that delete it.
 func (s *simulation) copied(ctx context.Context, v *backends.Volume, source backends.ContentSource) (ends []func()) {
 	name := "copy-of-" + v.Name
 	made := s.provision(ctx, name, v.CapacityBytes+int64(s.n(2))*mib, source)
@@ -70,7 +70,7 @@ func (s *simulation) copied(ctx context.Context, v *backends.Volume, source back
 	return []func(){func() { s.delete(ctx, name) }}
 }
 
-// provision asks for a volume, nil when there is none in the end.
+// provision requests a volume. It returns nil if none exists in the end.
 func (s *simulation) provision(ctx context.Context, name string, bytes int64, source backends.ContentSource) (
 	made *backends.Volume) {
 	spec := backends.Spec{
@@ -80,7 +80,7 @@ func (s *simulation) provision(ctx context.Context, name string, bytes int64, so
 			Modes: []backends.AccessMode{backends.SingleNodeWriter}, Mountings: []backends.Mounting{{Filesystem: "ext4"}}},
 	}
 	err := s.ask(ctx, func(ctx context.Context, v *volume.Service) (err error) {
-		if spec.Topology.Requisite = nil; s.n(3) == 0 { // The scheduler has chosen, or has changed its mind.
+		if spec.Topology.Requisite = nil; s.n(3) == 0 { // The scheduler has chosen a node, perhaps another than before.
 			spec.Topology.Requisite = []backends.Topology{{key: fmt.Sprintf("node-%d", s.n(3))}}
 		}
 		made, err = v.Create(ctx, spec, source)
@@ -104,12 +104,12 @@ func (s *simulation) delete(ctx context.Context, name string) {
 	for s.ask(ctx, func(ctx context.Context, v *volume.Service) error {
 		return v.Delete(ctx, local.Handle(name))
 	}) != nil {
-		s.sleep(time.Second) // csi-provisioner asks again, whatever it was told.
+		s.sleep(time.Second) // csi-provisioner always retries.
 	}
 	s.checkIsNowhere(name, "was deleted")
 }
 
-// snapshot takes a snapshot of a volume and returns its handle; none when it was refused or given up.
+// snapshot takes a snapshot of a volume and returns its handle, or "" if it was refused or given up.
 func (s *simulation) snapshot(ctx context.Context, v *backends.Volume) string {
 	spec := backends.SnapshotSpec{Name: "snapshot-of-" + v.Name, Volume: v.Handle}
 	handle := local.SnapshotHandle(spec.Name)
@@ -136,7 +136,7 @@ func (s *simulation) snapshot(ctx context.Context, v *backends.Volume) string {
 
 func (s *simulation) deleteSnapshot(ctx context.Context, handle string) {
 	for s.ask(ctx, func(ctx context.Context, v *volume.Service) error { return v.DeleteSnapshot(ctx, handle) }) != nil {
-		s.sleep(time.Second) // csi-snapshotter asks again, whatever it was told.
+		s.sleep(time.Second) // csi-snapshotter always retries.
 	}
 	s.checkSnapshotIsNowhere(handle, "was deleted")
 }
@@ -155,8 +155,7 @@ func (s *simulation) expand(ctx context.Context, v *backends.Volume) {
 	}
 }
 
-// modify changes mutable parameters. What was wanted last is what the driver was given last, whatever it refused
-// before.
+// modify changes mutable parameters. The driver must have the last requested values, whatever it refused before.
 func (s *simulation) modify(ctx context.Context, v *backends.Volume) {
 	mutable := local.Mutable{ReadAheadKiB: ptr.To(s.n(3))}
 	if s.n(2) == 0 {
@@ -189,7 +188,7 @@ func (s *simulation) checkSnapshotIsNowhere(handle, why string) {
 	}
 }
 
-// checkIsThere checks that a volume is on its node, at least that large, and with the contents of the one of the name.
+// checkIsThere checks that a volume is on its node with at least that size, and has the contents of the named volume.
 func (s *simulation) checkIsThere(v *backends.Volume, least int64, contents string) {
 	nodes := s.have(v.Name)
 	if len(nodes) != 1 || v.Topology[0][key] != nodes[0] {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
-// List returns the volumes in the order of their handles, also those that are being made or deleted.
+// List returns the volumes in the order of their handles, including those that are being created or deleted.
 func (m *Master) List(ctx context.Context, page backends.Page) (volumes []backends.Volume, next string, err error) {
 	all, err := m.volumes.all(ctx)
 	if err != nil {
@@ -24,8 +24,8 @@ func (m *Master) List(ctx context.Context, page backends.Page) (volumes []backen
 	return volumes, next, err
 }
 
-// ListSnapshots returns snapshots, of one volume or of all, in the order of their handles, also those that are being
-// deleted, and the members of groups.
+// ListSnapshots returns the snapshots of one volume or of all in the order of their handles, including those that are
+// being deleted and the members of groups.
 func (m *Master) ListSnapshots(ctx context.Context, volume string, page backends.Page) (
 	snapshots []backends.Snapshot, next string, err error) {
 	all, err := m.snapshots.all(ctx)

@@ -13,27 +13,27 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// finalizer keeps a LocalVolume while something of it may be on its node.
+// finalizer keeps a LocalVolume while parts of it may be on its node.
 const finalizer = v1alpha1.LocalVolumeFinalizer
 
 // Options of the master.
 type Options struct {
 	Namespace      string                                // of the orders and the NodeStorages
-	TopologyKey    string                                // of the one segment of a volume's place: its node
-	Handle         func(name string) string              // that a node's driver gives the volume of the name
-	SnapshotHandle func(name string) string              // that a node's driver gives the snapshot of the name
-	GroupHandle    func(name string) string              // that a node's driver gives the group of the name
-	MemberHandle   func(group string, n int) string      // that a node's driver gives the n-th snapshot of a group
+	TopologyKey    string                                // the key of a volume's only topology segment: its node
+	Handle         func(name string) string              // derives a volume's handle as a node's driver does
+	SnapshotHandle func(name string) string              // derives a snapshot's handle, likewise
+	GroupHandle    func(name string) string              // derives a group's handle, likewise
+	MemberHandle   func(group string, n int) string      // derives the handle of a group's n-th snapshot, likewise
 	Access         func(poolType string) backends.Access // to the volumes of a pool of the type
 	NewMutable     func() any                            // for the parameters of a VolumeAttributesClass
 	Log            *slog.Logger
 }
 
-// Master makes volumes on the nodes of a cluster.
+// Master creates volumes on the nodes of a cluster.
 type Master struct {
 	Options
 	cache     client.Reader
-	live      client.Reader // reads past the cache
+	live      client.Reader // bypasses the cache
 	write     client.Client
 	volumes   orders[*v1alpha1.LocalVolume]
 	snapshots orders[*v1alpha1.LocalSnapshot]
@@ -41,16 +41,16 @@ type Master struct {
 	silence   *silence
 }
 
-// Add adds the master to the controllers that m runs. What it returns can be used once they run.
+// Add adds the master to the controllers that m runs. The returned Master can be used once they run.
 func Add(m ctrl.Manager, o Options) (*Master, error) {
 	master := New(o, m.GetClient(), m.GetAPIReader(), m.GetClient())
 	return master, errors.Join(master.volumes.add(m, "localvolume"), master.snapshots.add(m, "localsnapshot"),
 		master.groups.add(m, "localsnapshotgroup"))
 }
 
-// add adds what is told of changes, and the janitor, to the controllers that m runs.
+// add adds the news and the janitor to the controllers that m runs.
 func (s *orders[O]) add(m ctrl.Manager, name string) error {
-	everywhere := false // Also a replica that does not lead answers calls.
+	everywhere := false // Replicas that do not lead answer calls, too.
 	err := ctrl.NewControllerManagedBy(m).Named(name + "-news").For(s.empty()).
 		WithOptions(controller.Options{NeedLeaderElection: &everywhere}).Complete(&s.news)
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *orders[O]) add(m ctrl.Manager, name string) error {
 	return ctrl.NewControllerManagedBy(m).Named(name).For(s.empty()).Complete(newJanitor(s))
 }
 
-// New makes a master, which is told of each change of a LocalVolume or LocalSnapshot by Changed.
+// New returns a Master without controllers. The caller reports each change of an order by Changed.
 func New(o Options, cache, live client.Reader, write client.Client) *Master {
 	m := &Master{Options: o, cache: cache, live: live, write: write, silence: newSilence()}
 	m.volumes = orders[*v1alpha1.LocalVolume]{
@@ -94,7 +94,7 @@ func New(o Options, cache, live client.Reader, write client.Client) *Master {
 	return m
 }
 
-// list reads all objects of a type, which are not to be changed.
+// list reads all objects of a type. They must not be changed.
 func (m *Master) list(ctx context.Context, from client.Reader, list client.ObjectList) error {
 	return unreachable(from.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy))
 }
@@ -107,7 +107,7 @@ func pointers[T any](items []T) []*T {
 	return all
 }
 
-// TopologyKeys is the key of the node.
+// TopologyKeys returns the key of the node.
 func (m *Master) TopologyKeys() []string { return []string{m.TopologyKey} }
 
 func (m *Master) place(node string) backends.Topology { return backends.Topology{m.TopologyKey: node} }

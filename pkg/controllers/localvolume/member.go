@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// member returns the snapshot of a group that has the handle. Kinds: NotFound; Unusable; Busy.
+// member returns the group member with the handle. Kinds: NotFound; Unusable; Busy.
 func (m *Master) member(ctx context.Context, handle string) (*backends.Snapshot, error) {
 	o, err := m.groupWith(ctx, handle)
 	switch {
@@ -25,8 +25,8 @@ func (m *Master) member(ctx context.Context, handle string) (*backends.Snapshot,
 	return &m.describeGroup(o).Snapshots[indexOf(o, handle)], nil
 }
 
-// groupWith is the group that a snapshot belongs to; nil for none. The cache may lack a group that was just made, and
-// have one that is gone.
+// groupWith returns the group that a snapshot belongs to, or nil. The cache may lack a group that was just created, and
+// contain one that is gone.
 func (m *Master) groupWith(ctx context.Context, handle string) (*v1alpha1.LocalSnapshotGroup, error) {
 	if !m.snapshots.isHandle(handle) {
 		return nil, nil
@@ -50,7 +50,7 @@ func (m *Master) listGroups(ctx context.Context, from client.Reader) ([]*v1alpha
 	return pointers(list.Items), err
 }
 
-// indexOf is the place of a snapshot among the members of a group; -1 when it is none of them.
+// indexOf returns the index of a snapshot among the members of a group, or -1 if it is not a member.
 func indexOf(o *v1alpha1.LocalSnapshotGroup, handle string) int {
 	return slices.IndexFunc(o.Spec.Members, func(m v1alpha1.GroupMember) bool { return m.Snapshot == handle })
 }

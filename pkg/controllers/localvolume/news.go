@@ -15,9 +15,9 @@ type news struct {
 	waiting map[string]*waiting
 }
 
-// waiting are the calls that wait for the next change of an order.
+// waiting holds the calls that wait for the next change of an order.
 type waiting struct {
-	changed chan struct{} // is closed with it
+	changed chan struct{} // closed at the change
 	calls   int
 }
 
@@ -28,7 +28,7 @@ func (m *Master) Changed(name string) {
 	m.groups.news.tell(name)
 }
 
-// Reconcile is told of every change.
+// Reconcile is called for every change.
 func (n *news) Reconcile(_ context.Context, request ctrl.Request) (ctrl.Result, error) {
 	n.tell(request.Name)
 	return ctrl.Result{}, nil
@@ -43,7 +43,7 @@ func (n *news) tell(name string) {
 	}
 }
 
-// next is closed with the next change of the order. The caller says when it waits no more.
+// next returns a channel that is closed at the next change of the order. The caller calls done when it stops waiting.
 func (n *news) next(name string) (changed <-chan struct{}, done func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,7 +59,7 @@ func (n *news) next(name string) (changed <-chan struct{}, done func()) {
 	return w.changed, func() { n.leave(name, w) }
 }
 
-// leave forgets an order that nobody waits for.
+// leave forgets an order that no call waits for.
 func (n *news) leave(name string, w *waiting) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -68,7 +68,7 @@ func (n *news) leave(name string, w *waiting) {
 	}
 }
 
-// await waits for the end of the attempt that the order is in, or of the object. Kinds: Busy when the call ends before;
+// await waits until the order's attempt has ended or the object is gone. Kinds: Busy when the call ends before;
 // Unavailable when the node is down.
 func (s *orders[O]) await(ctx context.Context, o O) error {
 	for hasChanged := true; hasChanged; {
@@ -80,10 +80,10 @@ func (s *orders[O]) await(ctx context.Context, o O) error {
 	return nil
 }
 
-// awaitChange waits for a change of an order that the worker is at work on.
+// awaitChange waits for a change of an order that the worker works on.
 func (s *orders[O]) awaitChange(ctx context.Context, o O) (hasChanged bool, err error) {
 	var none O
-	next, done := s.news.next(o.GetName()) // Before the look, so that no change is missed.
+	next, done := s.news.next(o.GetName()) // Before the read, so that no change is missed.
 	defer done()
 	now, err := s.get(ctx, o.GetName())
 	if err != nil || now == none || now.GetUID() != o.GetUID() || hasEnded(now) {
@@ -100,7 +100,7 @@ func (s *orders[O]) awaitChange(ctx context.Context, o O) (hasChanged bool, err 
 	}
 }
 
-// notYet says that a call has ended before the work.
+// notYet returns the error of a call that ended before the work.
 func (s *orders[O]) notYet(o O) error {
 	_, status := o.Ordered()
 	said := status.Message

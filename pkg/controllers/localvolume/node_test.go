@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pools"
 )
 
-// node is a node: its driver, which keeps promises as the real one does, and its worker.
+// node is a node: its driver, which gives the same guarantees as the real one, and its worker.
 type node struct {
 	*simulation
 	name string
@@ -30,33 +30,33 @@ type node struct {
 	snapshots map[string]thing
 	locks     map[string]*sync.Mutex
 
-	refuses       error // what it says of volumes that it has made
-	refusesChange error // what it says of modifications
+	refuses       error // error for volumes that it has created
+	refusesChange error // error for modifications
 }
 
 // thing is a volume or a snapshot.
 type thing struct {
 	bytes    int64
-	contents string // the handle of the volume that was first filled with them
+	contents string // the handle of the first volume with these contents
 	taken    time.Time
 	mutable  map[string]string
 }
 
-// refuse sets the driver's word about what it has made, and about modifications; nil for none.
+// refuse sets the driver's errors for created volumes and for modifications.
 func (n *node) refuse(made, change error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.refuses, n.refusesChange = made, change
 }
 
-// mutable are the mutable parameters that the driver obeys of a volume.
+// mutable returns the mutable parameters of a volume that are in effect.
 func (n *node) mutable(handle string) map[string]string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.volumes[handle].mutable
 }
 
-// take takes room for something new. The lock is held.
+// take takes room for a new volume or snapshot. The caller holds the lock.
 func (n *node) take(things map[string]thing, handle string, t thing) error {
 	if t.bytes > n.room {
 		return csiclienttest.Full()
@@ -66,7 +66,7 @@ func (n *node) take(things map[string]thing, handle string, t thing) error {
 	return nil
 }
 
-// run is one worker process after another.
+// run runs one worker process after another.
 func (n *node) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		life, end := context.WithCancel(ctx)
@@ -81,7 +81,7 @@ func (n *node) run(ctx context.Context) {
 						if n.happens(30) {
 							time.AfterFunc(time.Duration(n.n(50))*time.Millisecond, end)
 						}
-						_, _ = worker.Reconcile(life, request(name)) // It is asked again.
+						_, _ = worker.Reconcile(life, request(name)) // It is retried.
 					})
 				}
 			}
@@ -104,7 +104,7 @@ func (n *node) run(ctx context.Context) {
 	}
 }
 
-// report says now and then which room there is.
+// report periodically reports the node's room.
 func (n *node) report(ctx context.Context) {
 	object := &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: n.name}}
 	if err := n.api.Create(ctx, object); err != nil {
@@ -112,7 +112,7 @@ func (n *node) report(ctx context.Context) {
 	}
 	reporter := volumeworker.NewReporter(n.options(), n.api, n.client())
 	for ctx.Err() == nil {
-		_ = reporter.Report(ctx, true) // It is asked again.
+		_ = reporter.Report(ctx, true) // It is retried.
 		n.sleep(2 * time.Second)
 	}
 }
@@ -122,7 +122,7 @@ func (n *node) options() volumeworker.Options {
 		Log: slog.New(slog.DiscardHandler)}
 }
 
-// do does something to a volume alone, and goes on with it after its caller is gone.
+// do runs work on a volume exclusively. The work continues after the caller is gone.
 func do[T any](ctx context.Context, n *node, handle string, work func() (T, error)) (T, error) {
 	var none T
 	n.mu.Lock()
@@ -246,7 +246,7 @@ func (n *node) Modify(ctx context.Context, handle string, mutable map[string]str
 		if !ok {
 			n.Errorf("%s is to be modified, and is not there", handle)
 		}
-		v.mutable = maps.Clone(v.mutable) // Snapshots have it, too.
+		v.mutable = maps.Clone(v.mutable) // Snapshots share the map.
 		if v.mutable == nil {
 			v.mutable = map[string]string{}
 		}

@@ -16,18 +16,18 @@ type order interface {
 	v1alpha1.Ordered
 }
 
-// orders are all of one type.
+// orders handles all orders of one type.
 type orders[O order] struct {
 	*Master
-	word     string // for messages, such as "volume"
+	word     string // for messages, for example "volume"
 	empty    func() O
 	all      func(ctx context.Context) ([]O, error) // of the cache, not to be changed
 	handleOf func(name string) string
-	isMade   func(o O) bool // whether it was ever made
+	isMade   func(o O) bool // whether it was ever created
 	news     news
 }
 
-// get reads an order past the cache; nil for none, and for what can be no handle.
+// get reads an order past the cache. It returns nil if none exists or the text cannot be a handle.
 func (s *orders[O]) get(ctx context.Context, handle string) (none O, _ error) {
 	if !s.isHandle(handle) {
 		return none, nil
@@ -46,12 +46,12 @@ func (s *orders[O]) get(ctx context.Context, handle string) (none O, _ error) {
 	return o, nil
 }
 
-// notFound says that there is none.
+// notFound returns the error for a handle without an order.
 func (s *orders[O]) notFound(handle string) error {
 	return backends.Errorf(backends.NotFound, "there is no %s %q", s.word, handle)
 }
 
-// nodeOf is the node that the worker is asked on.
+// nodeOf returns the node whose worker is asked.
 func nodeOf(o v1alpha1.Ordered) string {
 	spec, _ := o.Ordered()
 	return spec.Node
@@ -63,36 +63,36 @@ func isUntouched(o v1alpha1.Ordered) bool {
 	return status.State == ""
 }
 
-// isReady reports whether what was ordered was made.
+// isReady reports whether the worker has created the volume, snapshot or group.
 func isReady(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == v1alpha1.StateReady
 }
 
-// isUnwanted reports whether what was ordered is to be removed.
+// isUnwanted reports whether the order's deletion was requested.
 func isUnwanted(o v1alpha1.Ordered) bool {
 	spec, _ := o.Ordered()
 	return spec.Delete
 }
 
-// isDeleted reports whether what was ordered was removed.
+// isDeleted reports whether the worker has deleted the volume, snapshot or group.
 func isDeleted(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return status.State == v1alpha1.StateDeleted
 }
 
-// isGone reports whether nothing of what was ordered is on its node, nor will be once the object is being deleted.
+// isGone reports whether nothing of the order is on its node, nor will be once the object is being deleted.
 func isGone(o v1alpha1.Ordered) bool {
 	_, status := o.Ordered()
 	return isUntouched(o) || isDeleted(o) || status.State == v1alpha1.StateAbsent
 }
 
-// isOver reports whether nothing of what was ordered is on its node, nor comes of it.
+// isOver reports whether nothing of the order is on its node or will be created.
 func isOver(o v1alpha1.Ordered) bool {
 	return isGone(o) && (hasEnded(o) || isUnwanted(o) || o.GetDeletionTimestamp() != nil)
 }
 
-// hasEnded reports whether the worker has nothing to do about the order.
+// hasEnded reports whether the worker has nothing left to do for the order.
 func hasEnded(o v1alpha1.Ordered) bool {
 	spec, status := o.Ordered()
 	return status.Attempt == spec.Attempt || isDeleted(o)

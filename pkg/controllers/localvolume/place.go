@@ -14,19 +14,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// candidate is a pool of a node that may take a volume.
+// candidate is a pool of a node that may hold a volume.
 type candidate struct {
 	node string
 	pool v1alpha1.PoolStatus
-	says int64 // bytes of the largest volume, by the node's report
-	room int64 // bytes, without what is under way and may not be in the report yet
+	says int64 // bytes of the largest possible volume, as reported by the node
+	room int64 // bytes, less volumes under way that the report may not include
 }
 
 // poolParameter is the name of the class parameter that names the pool.
 const poolParameter = "pool"
 
-// choose picks the node of a new volume: of those that are up, the best place that has room, and of equal ones the one
-// with the most. With a node it is that one. Kinds: Exhausted, saying what each node lacks.
+// choose picks the node of a new volume among the nodes that are up and have room. It prefers nodes that are not
+// silent, then preferred places, then the most room. If node is not empty, only that node is considered. Kinds:
+// Exhausted, saying what each node lacks.
 func (m *Master) choose(ctx context.Context, spec backends.Spec, node string, full map[string]string) (
 	candidate, error) {
 	wanted, err := poolOf(spec.Parameters)
@@ -67,7 +68,8 @@ func (m *Master) choose(ctx context.Context, spec backends.Spec, node string, fu
 	return candidate{}, noRoom(wanted, least, lacking)
 }
 
-// checkAccess refuses what no pool of the name can be used for, and leaves the rest to the node. Kinds: Invalid.
+// checkAccess fails if there are candidates and none of their pools supports the access. The node checks the rest.
+// Kinds: Invalid.
 func (m *Master) checkAccess(all []candidate, access backends.Access) (err error) {
 	for _, c := range all {
 		if err = m.Access(c.pool.Type).Check(access); err == nil {
@@ -77,7 +79,7 @@ func (m *Master) checkAccess(all []candidate, access backends.Access) (err error
 	return err
 }
 
-// poolOf is the pool that the class's parameters name.
+// poolOf returns the pool that the class's parameters name.
 func poolOf(parameters any) (string, error) {
 	for _, p := range params.Describe(parameters) {
 		if p.Key == poolParameter {
@@ -87,7 +89,7 @@ func poolOf(parameters any) (string, error) {
 	return "", backends.Errorf(backends.Invalid, "the parameters are a %T, which names no pool", parameters)
 }
 
-// candidates are the pools of the name on the nodes that are allowed, and why some of those cannot be used.
+// candidates returns the pools of the name on the allowed nodes, and by node why some cannot be used.
 func (m *Master) candidates(ctx context.Context, pool string, allows func(backends.Topology) bool) (
 	all []candidate, lacking map[string]string, err error) {
 	var nodes v1alpha1.NodeStorageList
@@ -123,7 +125,7 @@ func (m *Master) candidates(ctx context.Context, pool string, allows func(backen
 	return all, lacking, nil
 }
 
-// compareSilence has nodes that let others wait in vain of late come after those that did not.
+// compareSilence sorts nodes that recently did not begin an order after all others.
 func (m *Master) compareSilence(a, b string) int {
 	switch silentA, silentB := m.silence.isSilent(a), m.silence.isSilent(b); {
 	case silentA == silentB:
@@ -135,7 +137,7 @@ func (m *Master) compareSilence(a, b string) int {
 	}
 }
 
-// rank is the number of the first preferred place that the node is in.
+// rank returns the index of the first preferred place that the node is in, or the number of preferred places.
 func (m *Master) rank(node string, where backends.TopologyRequirement) int {
 	n := slices.IndexFunc(where.Preferred, m.place(node).Agrees)
 	if n < 0 {
@@ -144,8 +146,9 @@ func (m *Master) rank(node string, where backends.TopologyRequirement) int {
 	return n
 }
 
-// underWay is, by node, what is to be made in the pool and may not be in the node's report yet. It decides the order of
-// nodes only, since some of it may never come. A node has the last word: it refuses, and another is asked.
+// underWay returns, by node, the bytes of volumes under way in the pool that the node's report may not include yet.
+// Some of them may never be created, so the result only affects the order of nodes. The node decides: if it refuses,
+// another is asked.
 func (m *Master) underWay(ctx context.Context, pool string) (map[string]int64, error) {
 	volumes, err := m.volumes.all(ctx)
 	if err != nil {
@@ -160,7 +163,7 @@ func (m *Master) underWay(ctx context.Context, pool string) (map[string]int64, e
 	return bytes, nil
 }
 
-// noRoom says what each node lacks, of many nodes the first.
+// noRoom returns an error that says what each node lacks. Of many nodes it lists only the first.
 func noRoom(pool string, least int64, lacking map[string]string) error {
 	if len(lacking) == 0 {
 		return backends.Errorf(backends.Exhausted, "no node that the topology allows reports pools: "+
@@ -179,7 +182,7 @@ func noRoom(pool string, least int64, lacking map[string]string) error {
 		pool, strings.Join(all, "; "))
 }
 
-// Capacity is the room of the pools that the query allows. A node whose worker is silent has none to offer.
+// Capacity returns the room of the pools that match the query. A node whose worker is silent offers none.
 func (m *Master) Capacity(ctx context.Context, query backends.CapacityQuery) (backends.Capacity, error) {
 	var sum backends.Capacity
 	pool, err := poolOf(query.Parameters)

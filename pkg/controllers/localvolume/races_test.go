@@ -19,13 +19,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 )
 
-// TestObjectDeletedByHand checks that an operator who deletes the object of a volume changes nothing for those who use
-// the volume, also while it is made: it goes with the volume.
+// TestObjectDeletedByHand checks that deleting a volume's object by hand, even during its creation, does not affect the
+// users of the volume: the object goes with the volume.
 func TestObjectDeletedByHand(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		m := c.masters[0]
 		c.start("node-0", "node-1", "node-2")
-		c.background.Go(func() { _, _ = c.create(m, wanted("volume", "")) }) // It is asked for again.
+		c.background.Go(func() { _, _ = c.create(m, wanted("volume", "")) }) // It is retried below.
 		for len(c.names(&v1alpha1.LocalVolumeList{}, "")) == 0 || c.object().Status.State == "" {
 			time.Sleep(time.Millisecond) //nolint:forbidigo // Simulated time.
 		}
@@ -46,8 +46,8 @@ func TestObjectDeletedByHand(t *testing.T) {
 	})
 }
 
-// TestRefusedWhileAskedAgain checks that a refusal is final only when its LocalVolume is gone: another master may have
-// asked once more.
+// TestRefusedWhileAskedAgain checks that a refusal is final only once its LocalVolume is gone: another master may have
+// requested another attempt.
 func TestRefusedWhileAskedAgain(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		a := c.masters[0]
@@ -77,7 +77,7 @@ func TestRefusedWhileAskedAgain(t *testing.T) {
 	})
 }
 
-// answers stands for a worker whose driver refuses the first attempt, with the proof that there is nothing, and carries
+// answers simulates a worker whose driver refuses the first attempt, with the proof that nothing exists, and carries
 // out the second.
 func (c *calm) answers(handle string) {
 	for c.ctx.Err() == nil {
@@ -90,7 +90,7 @@ func (c *calm) answers(handle string) {
 				o.Status = v1alpha1.VolumeStatus{OrderStatus: v1alpha1.OrderStatus{Attempt: 1, State: v1alpha1.StateAbsent,
 					Refusal: &v1alpha1.Refusal{Reason: "InvalidArgument", Message: "no"}}}
 			}
-			_ = c.api.Status().Update(c.ctx, o) // It looks again.
+			_ = c.api.Status().Update(c.ctx, o) // It tries again.
 			c.masters[0].Changed(handle)
 			c.masters[1].Changed(handle)
 		}
@@ -98,8 +98,8 @@ func (c *calm) answers(handle string) {
 	}
 }
 
-// TestForeignVolumeIsNotOwn checks that a call does not take for its own a volume that another master made under the
-// name meanwhile, after it had withdrawn this call's.
+// TestForeignVolumeIsNotOwn checks that a call does not return a volume that another master created under the name
+// meanwhile, after withdrawing this call's order.
 func TestForeignVolumeIsNotOwn(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		a, b := c.masters[0], c.masters[1]
@@ -120,7 +120,7 @@ func TestForeignVolumeIsNotOwn(t *testing.T) {
 }
 
 // TestForeignOrderStands checks that a call whose order was withdrawn does not withdraw the other call's order, even if
-// it never saw the name free: they would do that in turns.
+// it never saw the name free: they would withdraw each other's orders in turns.
 func TestForeignOrderStands(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.background.Go(func() {
@@ -146,8 +146,8 @@ func TestForeignOrderStands(t *testing.T) {
 	})
 }
 
-// TestWorkThatNeverEndsTakesNoRoom checks that what is under way, and may never come, does not keep others from a node
-// that has room.
+// TestWorkThatNeverEndsTakesNoRoom checks that volumes under way, which may never be created, do not keep others from a
+// node that has room.
 func TestWorkThatNeverEndsTakesNoRoom(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		o := &v1alpha1.LocalVolume{Spec: intent(wanted("huge", ""), candidate{node: "node-0",
@@ -166,7 +166,7 @@ func TestWorkThatNeverEndsTakesNoRoom(t *testing.T) {
 	})
 }
 
-// TestAttemptThatWasNotAsked checks that a status which speaks of an attempt to come stops nothing.
+// TestAttemptThatWasNotAsked checks that a status with a future attempt stops nothing.
 func TestAttemptThatWasNotAsked(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		c.start("node-0", "node-1", "node-2")
@@ -185,7 +185,7 @@ func TestAttemptThatWasNotAsked(t *testing.T) {
 	})
 }
 
-// TestNobodyWaits checks that calls which have ended leave nothing that waits.
+// TestNobodyWaits checks that calls that have ended leave no waiters.
 func TestNobodyWaits(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		for i := range 10 {
@@ -202,7 +202,7 @@ func TestNobodyWaits(t *testing.T) {
 	})
 }
 
-// TestRefusedGrowth checks that what csi-resizer needs to take a claim's size back stays final.
+// TestRefusedGrowth checks that the errors that csi-resizer needs to take back a claim's size stay final.
 func TestRefusedGrowth(t *testing.T) {
 	o := &v1alpha1.LocalVolume{}
 	for reason, unusable := range map[string]bool{"Internal": false, "DataLoss": true} {
@@ -213,9 +213,8 @@ func TestRefusedGrowth(t *testing.T) {
 	}
 }
 
-// TestRefusalWithoutProof checks that a refusal which does not prove that there is nothing is not passed on as final,
-// and that what the node has under the name stays there: it may be another's, such as that of an object which was
-// removed by force.
+// TestRefusalWithoutProof checks that a refusal without a proof of absence is not returned as final, and that the
+// node's volume of the name stays: it may be another's, for example of an object that was removed by force.
 func TestRefusalWithoutProof(t *testing.T) {
 	for _, refusal := range []error{csiclienttest.Invalid(), csiclienttest.Full()} {
 		inCalm(t, func(c *calm) {

@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	// beginsWithin is how long a worker may take to begin.
+	// beginsWithin is the time in which a worker must begin.
 	beginsWithin = 20 * time.Second
-	// silentFor is how long a node is asked after all others that let an order wait in vain.
+	// silentFor is how long a node that did not begin an order is asked only after all others.
 	silentFor = 5 * time.Minute
-	// waitKept is how long it is known since when an order waits: calls for it come more often.
+	// waitKept is how long the start of an order's wait is remembered. Retries come more often.
 	waitKept = time.Hour
 )
 
-// silence remembers which orders wait for workers that do not begin, since a call may be shorter than the patience with
-// a worker, and which nodes have let one wait in vain. It is lost with the process, which then waits anew.
+// silence remembers which orders wait for workers to begin, since a call may be shorter than beginsWithin, and which
+// nodes did not begin an order. It is lost when the process ends, and the wait starts again.
 type silence struct {
 	mu    sync.Mutex
-	waits map[types.UID]time.Time // since when an order was seen that was not begun
+	waits map[types.UID]time.Time // when an order was first seen that is not begun
 	nodes map[string]time.Time    // when an order of the node was given up
 }
 
@@ -29,7 +29,7 @@ func newSilence() *silence {
 	return &silence{waits: map[types.UID]time.Time{}, nodes: map[string]time.Time{}}
 }
 
-// waitsSince is when the order was first seen that is not begun.
+// waitsSince returns when the order, which is not begun, was first seen.
 func (s *silence) waitsSince(order types.UID) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +56,7 @@ func (s *silence) noteSilent(order types.UID, node string) {
 	s.nodes[node] = time.Now()
 }
 
-// isSilent reports whether a node has let an order wait in vain of late.
+// isSilent reports whether a node recently did not begin an order.
 func (s *silence) isSilent(node string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

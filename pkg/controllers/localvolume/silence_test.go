@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// silenced makes a volume on node-0, whose worker then ends.
+// silenced creates a volume on node-0, and then stops its worker.
 func (c *calm) silenced() *backends.Volume {
 	c.Helper()
 	works, stopWorker := context.WithCancel(c.ctx)
@@ -26,14 +26,14 @@ func (c *calm) silenced() *backends.Volume {
 	return v
 }
 
-// within makes a call that lasts as long at most.
+// within makes a call with a timeout.
 func (c *calm) within(limit time.Duration, call func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	return call(ctx)
 }
 
-// again makes calls that last as long at most until one has a final answer, or for twenty minutes.
+// again makes calls with a timeout until one has a final answer, for at most twenty minutes.
 func (c *calm) again(limit time.Duration, call func(ctx context.Context) error) (err error) {
 	for began := time.Now(); time.Since(began) < 20*time.Minute; c.sleep(5 * time.Second) {
 		if err = c.within(limit, call); err == nil || isFinal(err) {
@@ -43,8 +43,8 @@ func (c *calm) again(limit time.Duration, call func(ctx context.Context) error) 
 	return err
 }
 
-// TestShortCallsHearOfSilence checks that a worker which does not run is found out by calls that are shorter than the
-// patience with it.
+// TestShortCallsHearOfSilence checks that a worker that does not run is detected even by calls that are shorter than
+// beginsWithin.
 func TestShortCallsHearOfSilence(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		v, service := c.silenced(), edge(c.masters[0])
@@ -66,8 +66,8 @@ func TestShortCallsHearOfSilence(t *testing.T) {
 	})
 }
 
-// TestSilentNodesAreAskedLast checks that nodes whose workers do not run, and which have the most room by what they
-// said last, do not keep a volume from another for ever, and that no room of theirs is offered.
+// TestSilentNodesAreAskedLast checks that nodes whose workers do not run, but which last reported the most room, do not
+// keep a volume from another node forever, and that their room is not offered.
 func TestSilentNodesAreAskedLast(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		n := &node{simulation: c.simulation, name: "node-3", room: 10 * mib, volumes: map[string]thing{},
@@ -98,8 +98,8 @@ func TestSilentNodesAreAskedLast(t *testing.T) {
 	})
 }
 
-// TestWaitingCreationMakesNothingAnew checks that a creation which waits ends once others have withdrawn what it waits
-// for: they may have told somebody that there is nothing.
+// TestWaitingCreationMakesNothingAnew checks that a waiting creation ends once another call has withdrawn its order:
+// that call may have reported that nothing exists.
 func TestWaitingCreationMakesNothingAnew(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		v, service := c.silenced(), edge(c.masters[0])
@@ -123,13 +123,13 @@ func TestWaitingCreationMakesNothingAnew(t *testing.T) {
 	})
 }
 
-// TestTwoCallersDoNotFight checks that two masters, asked for volumes of one name in different places, do not withdraw
-// each other's order as fast as the API server answers.
+// TestTwoCallersDoNotFight checks that two masters with requests for the same name in different places do not withdraw
+// each other's order in a busy loop.
 func TestTwoCallersDoNotFight(t *testing.T) {
 	inCalm(t, func(c *calm) {
 		before := c.written()
 		for i, m := range c.masters {
-			c.background.Go(func() { _, _ = c.create(m, wanted("volume", []string{"node-0", "node-1"}[i])) }) // Nobody works.
+			c.background.Go(func() { _, _ = c.create(m, wanted("volume", []string{"node-0", "node-1"}[i])) }) // No worker runs.
 		}
 		c.sleep(2 * time.Minute)
 		if n := c.written() - before; n > 20 {
@@ -138,7 +138,7 @@ func TestTwoCallersDoNotFight(t *testing.T) {
 	})
 }
 
-// written is how many orders the masters have written.
+// written returns the number of orders that the masters have written.
 func (s *simulation) written() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,8 +39,8 @@ const (
 
 var errCut = errors.New("the connection broke")
 
-// simulation is a cluster: nodes with a driver and a worker each, two masters, and an API server whose answers are lost
-// now and then.
+// simulation is a cluster: nodes with a driver and a worker each, two masters, and an API server whose answers are
+// sometimes lost.
 type simulation struct {
 	*testing.T
 	mu      sync.Mutex
@@ -58,10 +58,10 @@ func (s *simulation) n(below int) int {
 	return s.random.IntN(below)
 }
 
-// happens reports whether a fault happens that does so once in so many times.
+// happens reports whether a fault happens. Its probability is 1/once.
 func (s *simulation) happens(once int) bool { return s.faults && s.n(once) == 0 }
 
-// sleep takes a time up to the longest.
+// sleep sleeps for a random time up to longest.
 func (s *simulation) sleep(longest time.Duration) {
 	time.Sleep(time.Duration(s.n(int(longest/time.Millisecond)+1)) * time.Millisecond) //nolint:forbidigo // Simulated time.
 }
@@ -91,7 +91,7 @@ func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulati
 	return s
 }
 
-// setReady writes whether Kubernetes hears of a node.
+// setReady writes the Ready condition of a node.
 func (s *simulation) setReady(node string, ready corev1.ConditionStatus) {
 	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
 	condition := corev1.NodeCondition{Type: corev1.NodeReady, Status: ready, Message: "the kubelet is silent"}
@@ -104,7 +104,7 @@ func (s *simulation) setReady(node string, ready corev1.ConditionStatus) {
 	}
 }
 
-// client is a client of the API server as a process has it.
+// client returns a process's client of the API server.
 func (s *simulation) client() client.Client {
 	return interceptor.NewClient(s.api, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -138,8 +138,8 @@ func (s *simulation) client() client.Client {
 	})
 }
 
-// isSame refuses to write to an object of another UID, which the API server of the tests does not: its versions begin
-// anew with each object of a name, so that an earlier one's fits a later one.
+// isSame fails for a write to an object with another UID. The tests' API server does not check this: its versions
+// restart with each object of a name, so an earlier object's version matches a later one's.
 func isSame(ctx context.Context, c client.Client, o client.Object) error {
 	now := o.DeepCopyObject().(client.Object)
 	if err := c.Get(ctx, client.ObjectKeyFromObject(o), now); err != nil {
@@ -151,7 +151,7 @@ func isSame(ctx context.Context, c client.Client, o client.Object) error {
 	return nil
 }
 
-// deleteIf is a deletion that heeds its preconditions, which the API server of the tests does not.
+// deleteIf deletes and checks the preconditions, which the tests' API server does not.
 func deleteIf(ctx context.Context, c client.Client, o client.Object, options []client.DeleteOption) error {
 	wanted := (&client.DeleteOptions{}).ApplyOptions(options).Preconditions
 	now := o.DeepCopyObject().(client.Object)
@@ -164,7 +164,7 @@ func deleteIf(ctx context.Context, c client.Client, o client.Object, options []c
 	return c.Delete(ctx, now)
 }
 
-// answer does a write, one at a time. The process is not always told.
+// answer carries out one write at a time. The answer may be lost.
 func (s *simulation) answer(o client.Object, write func() error) error {
 	s.sleep(20 * time.Millisecond)
 	if s.happens(20) {
@@ -190,7 +190,7 @@ func request(name string) ctrl.Request {
 	return ctrl.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }
 
-// run lets the workers, and what the leading master does in the background, work until the context ends.
+// run runs the workers and the leading master's background work until the context ends.
 func (s *simulation) run(ctx context.Context, group *sync.WaitGroup) {
 	for _, n := range s.nodes {
 		group.Go(func() { n.run(ctx) })
@@ -201,7 +201,7 @@ func (s *simulation) run(ctx context.Context, group *sync.WaitGroup) {
 		volumes, snapshots, groups := newJanitor(&m.volumes), newJanitor(&m.snapshots), newJanitor(&m.groups)
 		clean := func(janitor reconcile.Reconciler, list client.ObjectList) {
 			for _, name := range s.names(list, "") {
-				_, _ = janitor.Reconcile(ctx, request(name)) // It is asked again.
+				_, _ = janitor.Reconcile(ctx, request(name)) // It is retried.
 			}
 		}
 		for ctx.Err() == nil {
@@ -213,7 +213,7 @@ func (s *simulation) run(ctx context.Context, group *sync.WaitGroup) {
 	})
 }
 
-// names are the orders of a type on a node; on all for the empty one.
+// names returns the orders of a type on a node, or on all nodes if it is empty.
 func (s *simulation) names(list client.ObjectList, node string) (names []string) {
 	if err := s.api.List(context.Background(), list); err != nil {
 		s.Error(err)
@@ -230,7 +230,7 @@ func (s *simulation) names(list client.ObjectList, node string) (names []string)
 	return names
 }
 
-// have are the nodes that have the volume.
+// have returns the nodes that have the volume.
 func (s *simulation) have(name string) (nodes []string) {
 	for _, n := range s.nodes {
 		n.mu.Lock()
@@ -242,11 +242,12 @@ func (s *simulation) have(name string) (nodes []string) {
 	return nodes
 }
 
-// TestSimulation lets clients make, grow and delete volumes as the sidecars do, while everything else fails now and
-// then. What is acknowledged is there once, what was refused for good or deleted is nowhere, and nothing is left.
+// TestSimulation lets clients create, grow and delete volumes as the sidecars do, while everything else sometimes
+// fails. An acknowledged volume exists once. A volume that was deleted or refused with a final error does not exist.
+// Nothing is left over.
 func TestSimulation(t *testing.T) {
 	seeds := uint64(40)
-	if testing.Short() { // Under the race detector, which needs no rare orders, the gate has no time for all.
+	if testing.Short() { // The gate's run with the race detector has no time for all, and needs no rare interleavings.
 		seeds = 4
 	}
 	for seed := range seeds {
@@ -288,19 +289,19 @@ func (s *simulation) checkNothingIsLeft() {
 	}
 }
 
-// service is one of the masters, as package driver asks it.
+// service returns one of the masters as package driver calls it.
 func (s *simulation) service() *volume.Service {
 	m := s.masters[s.n(2)]
 	return volume.New(m, backends.Resolve(m, nil), nil)
 }
 
-// isFinal reports whether csi-provisioner gives a volume up after the failure.
+// isFinal reports whether csi-provisioner gives up a volume after the error.
 func isFinal(err error) bool {
 	return !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) &&
 		!backends.Is(err, backends.Unusable) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// ask asks until the answer is final.
+// ask retries until the answer is final.
 func (s *simulation) ask(ctx context.Context, do func(context.Context, *volume.Service) error) error {
 	for {
 		call, cancel := context.WithTimeout(ctx, 100*time.Millisecond+time.Duration(s.n(5000))*time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// CreateSnapshot has the node of a volume take a snapshot of it.
+// CreateSnapshot makes the node of a volume take a snapshot of it.
 func (m *Master) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	handle := m.SnapshotHandle(spec.Name)
 	taker := &snapshotMaker{Master: m, spec: spec, handle: handle,
@@ -57,7 +57,7 @@ func (s *snapshotMaker) fits(o *v1alpha1.LocalSnapshot) bool {
 	return s.silent == "" && o.Spec.Volume == s.spec.Volume && maps.Equal(o.Spec.Parameters, encoded(s.spec.Parameters))
 }
 
-// encoded are the parameters of a VolumeSnapshotClass or VolumeGroupSnapshotClass, as the driver spells them.
+// encoded returns the parameters of a VolumeSnapshotClass or VolumeGroupSnapshotClass in the driver's spelling.
 func encoded(parameters any) map[string]string {
 	if parameters == nil {
 		return nil

@@ -15,17 +15,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// Create has a node make a volume: the first of those that have room, until one of them does.
+// Create makes a node create a volume. It asks the nodes that have room, one after the other, until one succeeds.
 func (m *Master) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	return m.provide(ctx, spec, nil)
 }
 
-// Clone has the node of a volume make another with its contents.
+// Clone makes the node of a volume create another volume with its contents.
 func (m *Master) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
 	return m.provide(ctx, spec, &v1alpha1.VolumeSource{Volume: source})
 }
 
-// Restore has the node of a snapshot make a volume with its contents.
+// Restore makes the node of a snapshot create a volume with its contents.
 func (m *Master) Restore(ctx context.Context, spec backends.Spec, snapshot string) (*backends.Volume, error) {
 	return m.provide(ctx, spec, &v1alpha1.VolumeSource{Snapshot: snapshot})
 }
@@ -44,16 +44,16 @@ func (m *Master) provide(ctx context.Context, spec backends.Spec, source *v1alph
 	return m.describe(o), nil
 }
 
-// volumeMaker makes a volume.
+// volumeMaker creates a volume.
 type volumeMaker struct {
 	*Master
 	spec   backends.Spec
 	handle string
 	source *v1alpha1.VolumeSource // nil for an empty volume
-	full   map[string]string      // why nodes are not to be asked, by their names
+	full   map[string]string      // why a node is not asked, by its name
 }
 
-// wait waits for the worker. A node that does not begin is not asked any more.
+// wait waits for the worker. A node that does not begin is not asked again.
 func (v *volumeMaker) wait(ctx context.Context, o *v1alpha1.LocalVolume) error {
 	why, err := v.volumes.awaitBegun(ctx, o)
 	if why != "" {
@@ -84,7 +84,7 @@ func (v *volumeMaker) begin(ctx context.Context) (types.UID, error) {
 	return v.create(ctx, o)
 }
 
-// nodeOfSource is the node that has what the volume is filled from; empty when it is filled from nothing.
+// nodeOfSource returns the node that has the volume's source, or "" without a source.
 func (v *volumeMaker) nodeOfSource(ctx context.Context) (node string, err error) {
 	switch {
 	case v.source == nil:
@@ -106,7 +106,7 @@ func (v *volumeMaker) nodeOfSource(ctx context.Context) (node string, err error)
 	return node, v.checkPlace(node, v.spec.Topology)
 }
 
-// checkPlace refuses a copy that is wanted where its source is not.
+// checkPlace fails if the topology does not allow the node of the source.
 func (m *Master) checkPlace(node string, where backends.TopologyRequirement) error {
 	if where.Allows(m.place(node)) {
 		return nil
@@ -115,8 +115,8 @@ func (m *Master) checkPlace(node string, where backends.TopologyRequirement) err
 		"on %v only", node, where.Requisite)
 }
 
-// create writes an order, and returns its UID. Another master may have been faster, or this one's answer was lost: then
-// there is none, and no error.
+// create writes an order and returns its UID. If the order exists already, it returns "" and no error: another master
+// was faster, or this one's answer was lost.
 func (m *Master) create(ctx context.Context, o v1alpha1.Ordered) (types.UID, error) {
 	switch err := m.write.Create(ctx, o); {
 	case apierrors.IsAlreadyExists(err):
@@ -129,7 +129,7 @@ func (m *Master) create(ctx context.Context, o v1alpha1.Ordered) (types.UID, err
 	return o.GetUID(), nil
 }
 
-// size is what the volume is to have in a pool of the type: on a device there is room for its filesystem.
+// size returns the size range of the volume in a pool of the type. A device must have room for its filesystem.
 func (v *volumeMaker) size(poolType string) backends.CapacityRange {
 	size := v.spec.Capacity
 	if slices.Contains(v.Access(poolType).Types, backends.Block) {
@@ -138,8 +138,8 @@ func (v *volumeMaker) size(poolType string) backends.CapacityRange {
 	return size
 }
 
-// intent is the spec in the form in which the worker gives it to the node's driver. Settings stay with the master: the
-// node is told them with each mount.
+// intent converts the spec to the form in which the worker passes it to the node's driver. Settings stay with the
+// master: the node gets them with each mount.
 func intent(spec backends.Spec, where candidate, size backends.CapacityRange) v1alpha1.LocalVolumeSpec {
 	s := v1alpha1.LocalVolumeSpec{
 		Order: v1alpha1.Order{Node: where.node, Attempt: 1},
@@ -173,7 +173,7 @@ func (v *volumeMaker) fits(o *v1alpha1.LocalVolume) bool {
 		contentOf(o.Spec.Source) == contentOf(v.source)
 }
 
-// goElsewhere has the next node asked, if the volume may be there.
+// goElsewhere rules out the node, so that the next one is asked, if the volume may be there.
 func (v *volumeMaker) goElsewhere(node, why string) bool {
 	v.full[node] = cmp.Or(why, "it has no room")
 	return true
