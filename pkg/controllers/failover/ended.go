@@ -7,24 +7,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// ended remembers since when the provider has said, of machines that no Node is any more, that they are stopped or
-// missing. What it says may be old, and there is no sign of life to compare it with.
+// ended remembers since when the provider has reported machines without a Node as stopped or missing. The reports may
+// be outdated, and without a Node there is no sign of life to compare them with.
 type ended struct {
 	mu   sync.Mutex
 	said map[string]span // by the machine's ID
 }
 
-// span is when something was said for the first time, and when last.
+// span holds the times of the first and the last report.
 type span struct{ first, last time.Time }
 
 const (
-	// mostEnded is how many machines are remembered.
+	// mostEnded is the maximum number of machines remembered.
 	mostEnded = 10_000
-	// gap is how long nothing may be said in between: csi-attacher asks each minute.
+	// gap is the maximum time between two reports: csi-attacher asks each minute.
 	gap = 5 * time.Minute
 )
 
-// since is for how long the machine has been said to be stopped or missing; 0 if it is neither.
+// since notes a report, and returns how long the machine has been reported as stopped or missing, or 0 if it is
+// neither.
 func (e *ended) since(machine string, state machines.State, now time.Time) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

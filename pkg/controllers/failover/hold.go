@@ -20,13 +20,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// Of the time that the driver waits for an answer, the provider has a part, and our own taint may take until the next
-// look to be seen.
+// Parts of the time that the driver waits for an answer: for the provider, and for our own taint, which may be seen
+// only in the next pass.
 const providerTime, markTime = 2500 * time.Millisecond, 1500 * time.Millisecond
 
-// Hold answers whether Kubernetes may have a volume detached from a machine. It may not while a kubelet reports the
-// volume in use and may be alive: until the node is silent and has a taint, ours or a person's, that no sign of life
-// has followed, or its machine is proven to be off. Any error says that this is not known.
+// Hold reports whether a volume must stay attached to a machine. It must while a kubelet reports the volume in use and
+// may be alive: until the node is silent and has a taint, ours or a person's, that no sign of life has followed, or
+// until its machine is proven to be off. An error means that the answer is not known.
 func (w *watcher) Hold(ctx context.Context, q holds.Query) (holds.Hold, error) {
 	why, err := w.whyHeld(ctx, q)
 	switch {
@@ -41,7 +41,7 @@ func (w *watcher) Hold(ctx context.Context, q holds.Query) (holds.Hold, error) {
 	return holds.Hold{Held: why != "", Says: why}, err
 }
 
-// whyHeld returns why a volume must stay attached; nothing when it may be detached.
+// whyHeld returns why a volume must stay attached, or "" if it may be detached.
 func (w *watcher) whyHeld(ctx context.Context, q holds.Query) (string, error) {
 	names, err := w.nodesOf(ctx, q)
 	if err != nil {
@@ -55,7 +55,8 @@ func (w *watcher) whyHeld(ctx context.Context, q holds.Query) (string, error) {
 	return "", nil
 }
 
-// whyHeldBy returns why a node keeps a volume. What is read of Kubernetes is not older than the question.
+// whyHeldBy returns why a node keeps a volume. It reads the Node past the cache, so the data is not older than the
+// question.
 func (w *watcher) whyHeldBy(ctx context.Context, name string, q holds.Query) (string, error) {
 	node, now, err := w.live(ctx, name)
 	if apierrors.IsNotFound(err) {
@@ -69,7 +70,7 @@ func (w *watcher) whyHeldBy(ctx context.Context, name string, q holds.Query) (st
 	case q.Node == "": // All machines.
 	case registered == "" && now.providerID == "":
 		return "", fmt.Errorf("which machine node %s is, is not known: the driver is not registered there", name)
-	case known.replaced(now) || !isMachine(registered, now.providerID, q.Node): // Its kubelet speaks of another machine.
+	case known.replaced(now) || !isMachine(registered, now.providerID, q.Node): // The report is about another machine.
 		return w.whyHeldByLost(ctx, name, q)
 	}
 	if !slices.Contains(node.Status.VolumesInUse, w.reported(q.Volume)) || w.isDead(ctx, now) {
@@ -82,13 +83,14 @@ func (w *watcher) whyHeldBy(ctx context.Context, name string, q holds.Query) (st
 		"for the volume, cordon the node first, so that no new pod is bound to it", name), nil
 }
 
-// isMachine reports whether a node is a machine: by what it has registered as, now or before its driver stopped; else
-// by what Kubernetes has for the machine, which ends with the ID of an instance of EC2.
+// isMachine reports whether a node runs on the machine with the ID. It compares the ID that the driver has registered
+// on the node, now or before it stopped. Without one it compares the providerID, which ends with the ID of the EC2
+// instance.
 func isMachine(registered, providerID, id string) bool {
 	return registered == id || registered == "" && strings.HasSuffix(providerID, "/"+id)
 }
 
-// whyHeldByLost returns why a volume stays attached to a machine that is no Node's any more: there is no kubelet to
+// whyHeldByLost returns why a volume stays attached to a machine that has no Node any longer, and thus no kubelet to
 // ask.
 func (w *watcher) whyHeldByLost(ctx context.Context, name string, q holds.Query) (string, error) {
 	if q.Node == "" {
@@ -109,9 +111,10 @@ func (w *watcher) whyHeldByLost(ctx context.Context, name string, q holds.Query)
 		"volume there, and then take the finalizer from the VolumeAttachment. %s", name, w.lag, m.Says), nil
 }
 
-// isDead reports whether the taint of a node says that its kubelet is gone: the node has missed a renewal, and gave no
-// sign of life since the taint was seen. A person's counts once Kubernetes hears nothing of the node either. One of
-// ours that was written just now is waited for.
+// isDead reports whether a node's taint proves that its kubelet is gone: the node has missed a renewal, and has given
+// no sign of life since the taint was seen. A person's taint counts once Kubernetes also calls the node Unknown, and
+// the node has been silent for settled. isDead waits, at most markTime, until a taint of ours that was just written has
+// been seen.
 func (w *watcher) isDead(ctx context.Context, now sight) bool {
 	if now.mark != ours {
 		last := w.lastOf(now)
@@ -135,11 +138,11 @@ func (w *watcher) isDead(ctx context.Context, now sight) bool {
 	}
 }
 
-// whyHeldBySilent returns why a node that is silent keeps a volume, unless its machine is proven to be off.
+// whyHeldBySilent returns why a silent node keeps a volume, or "" if its machine is proven to be off.
 func (w *watcher) whyHeldBySilent(ctx context.Context, now sight, last record, q holds.Query) string {
 	ctx, cancel := context.WithTimeout(ctx, providerTime)
 	defer cancel()
-	if last.query.Node != q.Node { // What is remembered is of another machine.
+	if last.query.Node != q.Node { // The record is about another machine.
 		last.known, last.newest, last.off = time.Time{}, machines.Machine{}, word{}
 	}
 	asked := w.now()
@@ -155,7 +158,7 @@ func (w *watcher) whyHeldBySilent(ctx context.Context, now sight, last record, q
 		explain(found, says), w.advice(now))
 }
 
-// advice is what a person can do who knows that the machine of a silent node is off.
+// advice returns instructions for a person who knows that a silent node's machine is off.
 func (w *watcher) advice(now sight) string {
 	return fmt.Sprintf("if it is off for certain, say so by a value that the taint does not have yet: kubectl taint "+
 		"nodes %s %s=VALUE:NoExecute --overwrite. It counts once Kubernetes calls the node Unknown, and it has been silent "+
@@ -163,14 +166,14 @@ func (w *watcher) advice(now sight) string {
 		now.name, taintKey, w.timingOf(now).settled)
 }
 
-// reported is the name by which kubelets report a volume in use.
+// reported returns the name under which kubelets report a volume in use.
 func (w *watcher) reported(handle string) corev1.UniqueVolumeName {
 	return corev1.UniqueVolumeName("kubernetes.io/csi/" + w.Driver.Driver() + "^" + handle)
 }
 
-// nodesOf returns the names of the nodes that a machine is, by what it has registered as, or by what csi-attacher has
-// noted: a driver that stops takes its registration with it. For no machine in particular they are those that use the
-// volume. A cache that knows of none lags behind: csi-attacher asks for nothing that it has not noted.
+// nodesOf returns the names of the nodes that run on a machine, by the registered ID or by csi-attacher's annotation: a
+// driver that stops removes its registration. Without a machine it returns the nodes that use the volume. If the cache
+// has no node for a machine it lags, and nodesOf reads past it: csi-attacher annotates before it asks.
 func (w *watcher) nodesOf(ctx context.Context, q holds.Query) (names []string, err error) {
 	if q.Node == "" {
 		return w.usersOf(ctx, q.Volume)
@@ -184,7 +187,7 @@ func (w *watcher) nodesOf(ctx context.Context, q holds.Query) (names []string, e
 	return names, err
 }
 
-// namesIn returns the names of the nodes that a machine is, as a reader shows them: by what has registered, else by the
+// namesIn returns the names of the nodes that run on a machine, from a reader: by the registered ID, else by the
 // volume's attachment.
 func (w *watcher) namesIn(ctx context.Context, from client.Reader, q holds.Query,
 	options ...client.ListOption) (names []string, err error) {
@@ -212,7 +215,7 @@ func (w *watcher) namesIn(ctx context.Context, from client.Reader, q holds.Query
 	return names, nil
 }
 
-// attachmentName is the name that Kubernetes gives to a VolumeAttachment.
+// attachmentName returns the name that Kubernetes gives to a VolumeAttachment.
 func (w *watcher) attachmentName(node, handle string) string {
 	sum := sha256.Sum256([]byte(handle + w.Driver.Driver() + node))
 	return "csi-" + hex.EncodeToString(sum[:])
@@ -221,7 +224,7 @@ func (w *watcher) attachmentName(node, handle string) string {
 // byMachine is the cache's index of CSINodes and VolumeAttachments by machinesOf.
 const byMachine = "machine"
 
-// machinesOf returns the machine that an object names for the driver, if any.
+// machinesOf returns the ID of the machine that an object names for the driver, if any.
 func (w *watcher) machinesOf(o client.Object) []string {
 	switch o := o.(type) {
 	case *storagev1.CSINode:
@@ -252,7 +255,7 @@ func (w *watcher) usersOf(ctx context.Context, handle string) (names []string, e
 	return names, nil
 }
 
-// knownOf is what is remembered of a node.
+// knownOf returns the record of a node, or an empty one.
 func (w *watcher) knownOf(now sight) record {
 	if known := (*w.seen.Load())[now.name]; known.uid == now.uid {
 		return known
@@ -260,7 +263,7 @@ func (w *watcher) knownOf(now sight) record {
 	return record{}
 }
 
-// lastOf is what is remembered of a node that gave no sign of life since.
+// lastOf returns the record of a node that has given no sign of life since it was recorded, or an empty one.
 func (w *watcher) lastOf(now sight) record {
 	if last := w.knownOf(now); last.renewal == now.renewal {
 		return last
@@ -268,8 +271,8 @@ func (w *watcher) lastOf(now sight) record {
 	return record{}
 }
 
-// silence is for how long a node has given no sign of life, by what was remembered last of it. One that this process
-// has just seen for the first time has given one.
+// silence returns how long a node has given no sign of life, according to its record. It returns 0 for an empty record:
+// a node that this process has just seen for the first time counts as alive.
 func (w *watcher) silence(last record) time.Duration {
 	if last.life.IsZero() {
 		return 0

@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// uses has the kubelet report a volume in use.
+// uses makes the kubelet report a volume in use.
 func (s *scene) uses(handle string) {
 	s.Helper()
 	s.change(func(n *corev1.Node) {
@@ -35,7 +35,7 @@ func (s *scene) mark(value string) {
 	})
 }
 
-// TestHold checks when a volume may be detached: the kubelet's word counts as long as it may be alive.
+// TestHold checks when a volume may be detached: the kubelet's report counts as long as the kubelet may be alive.
 func TestHold(t *testing.T) {
 	const inUse, silent = "the kubelet of node one reports it in use", "has reported it in use, and is silent: "
 	const runs = silent + "its machine runs and may write to them. i-one is running. Stop the machine"
@@ -51,8 +51,8 @@ func TestHold(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		happens func(s *scene)
-		node    string // that is asked about; i-one by default, and - for all
-		held    string // nothing for free
+		node    string // in the query; i-one by default, and - for all
+		held    string // empty if it may be detached
 	}{
 		"nobody uses it":  {func(*scene) {}, "", ""},
 		"it uses another": {func(s *scene) { s.uses("other") }, "", ""},
@@ -154,7 +154,7 @@ func TestHold(t *testing.T) {
 		}, "", silent + "what its machine does is not known: no answer in time"},
 		"stopped, and the answer may be old": {func(s *scene) {
 			s.uses("v")
-			s.manage(s.cache) // One that has not seen the machine run.
+			s.manage(s.cache) // This manager has not seen the machine run.
 			s.refusing = errors.New("no taint")
 			s.state = machines.Stopped
 			s.passes(40 * time.Second)
@@ -194,7 +194,7 @@ func TestHold(t *testing.T) {
 		"stopped, and it lived on when the same was said before": {func(s *scene) {
 			s.uses("v")
 			s.change(func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = "system-2", "boot-2" })
-			s.manage(s.cache) // One that has not seen the other machine.
+			s.manage(s.cache) // This manager has not seen the other machine.
 			s.state = machines.Stopped
 			s.lives(2 * time.Minute)
 			s.passes(5 * time.Minute)
@@ -204,7 +204,7 @@ func TestHold(t *testing.T) {
 			s.change(func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = "system-2", "boot-2" })
 			s.manage(s.cache)
 			s.elected = make(chan struct{})
-			s.change(ready(corev1.ConditionUnknown)) // So that it asks before the node is silent.
+			s.change(ready(corev1.ConditionUnknown)) // So it asks before the node is silent.
 			s.state = machines.Stopped
 			s.lives(2 * time.Minute)
 			s.passes(5 * time.Minute)
@@ -263,7 +263,7 @@ func TestHold(t *testing.T) {
 			s.uses("v")
 			s.mark("person")
 			s.change(ready(corev1.ConditionUnknown))
-			s.manage(s.cache) // It cannot know how old the taint is.
+			s.manage(s.cache) // This manager cannot know how old the taint is.
 			s.passes(41 * time.Second)
 		}, "", runs},
 		"out of service by a person, and it renews its Lease seldom": {func(s *scene) {
@@ -316,13 +316,13 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// unregister takes the driver away from the node.
+// unregister removes the driver's registration from the node.
 func (s *scene) unregister() {
 	s.Helper()
 	s.must(s.api.Delete(s.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
 }
 
-// TestHoldOfALostNode asks about the volume of a Node that is gone until the answer cannot be too old.
+// TestHoldOfALostNode checks that a volume of a deleted Node is held until the provider's answer cannot be outdated.
 func TestHoldOfALostNode(t *testing.T) {
 	for _, state := range []machines.State{machines.Stopped, machines.Missing} {
 		s := newScene(t)
@@ -351,8 +351,8 @@ func TestHoldOfALostNode(t *testing.T) {
 	}
 }
 
-// renewsEach has the kubelet renew its Lease after so many seconds, as with a duration that is four times as long, and
-// lets it live for a while.
+// renewsEach lets the node live for a while with a kubelet that renews its Lease once in the given seconds. The Lease
+// duration is four times as long.
 func (s *scene) renewsEach(seconds int32) {
 	s.Helper()
 	lease, duration := &coordinationv1.Lease{}, 4*seconds
@@ -367,7 +367,7 @@ func (s *scene) renewsEach(seconds int32) {
 	s.passes(time.Second)
 }
 
-// TestHoldBesideALateCache has a node join that the cache does not show yet.
+// TestHoldBesideALateCache checks the hold of a new node that the cache does not show yet.
 func TestHoldBesideALateCache(t *testing.T) {
 	s := newScene(t)
 	s.uses("v")
@@ -378,8 +378,8 @@ func TestHoldBesideALateCache(t *testing.T) {
 	}
 }
 
-// TestHoldOfANewRegistration has a node register as another machine, which the cache does not show yet: what is known
-// of the former one says nothing of it.
+// TestHoldOfANewRegistration checks the hold after a node has registered as another machine and the cache does not show
+// it yet: the record of the former machine does not apply.
 func TestHoldOfANewRegistration(t *testing.T) {
 	s := newScene(t)
 	s.uses("v")
@@ -397,8 +397,7 @@ func TestHoldOfANewRegistration(t *testing.T) {
 	}
 }
 
-// TestHoldWaitsForTheTaint checks that a detachment which comes before our own taint was seen is not refused: what
-// follows a proof is quick.
+// TestHoldWaitsForTheTaint checks that a detachment that comes before our own taint was seen waits, and is not refused.
 func TestHoldWaitsForTheTaint(t *testing.T) {
 	s := newScene(t)
 	s.uses("v")
@@ -429,7 +428,7 @@ func TestHoldWaitsForTheTaint(t *testing.T) {
 	}
 }
 
-// TestHoldThatIsNotKnown checks that nothing is free that cannot be looked at.
+// TestHoldThatIsNotKnown checks that nothing is free if a read fails or the node's machine is not known.
 func TestHoldThatIsNotKnown(t *testing.T) {
 	trouble := errors.New("the API server is away")
 	for name, hide := range map[string]func(s *scene){
@@ -467,7 +466,7 @@ func TestHoldThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// TestHoldOfANewManager checks that a manager that has just started takes no node for silent.
+// TestHoldOfANewManager checks that a manager that has just started considers no node silent.
 func TestHoldOfANewManager(t *testing.T) {
 	s := newScene(t)
 	s.uses("v")
@@ -485,7 +484,7 @@ func TestHoldOfANewManager(t *testing.T) {
 	}
 }
 
-// TestHoldOfAMachineThatNobodyKnows checks that nothing is free because nothing is known.
+// TestHoldOfAMachineThatNobodyKnows checks that an unknown machine is an error, and not free.
 func TestHoldOfAMachineThatNobodyKnows(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)

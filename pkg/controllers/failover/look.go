@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// taintKey is Kubernetes' own (KEP-2268).
+// taintKey is the key of Kubernetes' own taint (KEP-2268).
 const taintKey = corev1.TaintNodeOutOfService
 
 // look reads all nodes from the cache.
@@ -67,7 +67,7 @@ func (w *watcher) live(ctx context.Context, name string) (*corev1.Node, sight, e
 	return node, w.sight(node, registration, lease), nil
 }
 
-// sight puts together what belongs to a node. The registration and the Lease may be nil.
+// sight combines a Node, its CSINode and its Lease. The CSINode and the Lease may be nil.
 func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, lease *coordinationv1.Lease) sight {
 	s := sight{
 		name: node.Name, uid: string(node.UID), going: node.DeletionTimestamp != nil, boot: node.Status.NodeInfo.BootID,
@@ -91,14 +91,14 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 	return s
 }
 
-// markOf returns who has put the node out of service, and by which values of the taint.
+// markOf returns who has put the node out of service, and the values and effects of the taints.
 func (w *watcher) markOf(node *corev1.Node) (found mark, taint string) {
 	for _, t := range node.Spec.Taints {
 		switch {
 		case t.Key != taintKey:
 			continue
 		case isOurs(t, w.Driver.Driver()):
-			found = ours // Also beside another's: nobody else takes it away.
+			found = ours // Even with another's taint: nobody else removes ours.
 		case found != ours:
 			found = theirs
 		}
@@ -107,13 +107,13 @@ func (w *watcher) markOf(node *corev1.Node) (found mark, taint string) {
 	return found, taint
 }
 
-// isOurs reports whether a taint is the one that this package writes for a driver.
+// isOurs reports whether a taint is one that this package writes for the driver.
 func isOurs(t corev1.Taint, driver string) bool {
 	return t.Key == taintKey && t.Value == driver && t.Effect == corev1.TaintEffectNoExecute
 }
 
-// identify finds out which machine a node is. A CSINode that belongs to an earlier Node of the same name names that
-// one's machine.
+// identify determines the machine of a node. A CSINode that belongs to an earlier Node of the same name names that
+// Node's machine.
 func identify(driver string, node *corev1.Node, registration *storagev1.CSINode) identity {
 	if registration == nil {
 		return identity{doubt: "the node has no CSINode"}

@@ -20,25 +20,25 @@ import (
 )
 
 const (
-	// nodeIDNote is the annotation in which csi-attacher notes the ID of a VolumeAttachment's node.
+	// nodeIDNote is the annotation in which csi-attacher stores the ID of a VolumeAttachment's node.
 	nodeIDNote = "csi.alpha.kubernetes.io/node-id"
-	// usualWait is how long a node's pods and VolumeAttachments stay after it without anything being wrong: Kubernetes
-	// leaves the pods for up to a minute.
+	// usualWait is how long a deleted node's pods and VolumeAttachments normally stay: Kubernetes leaves the pods for up
+	// to a minute.
 	usualWait = 90 * time.Second
 )
 
-// lostNode is a node whose Node object is gone, and the machine that it was. There is nothing to taint, and Kubernetes
-// waits for six minutes for a kubelet that nobody runs any more before it detaches the node's volumes.
+// lostNode is a node whose Node object is gone, and its machine. No object can be tainted, and Kubernetes waits six
+// minutes for the dead kubelet before it detaches the node's volumes.
 type lostNode struct{ name, id string }
 
-// lostRecord is what a manager remembers of a lost node.
+// lostRecord is a manager's memory of a lost node.
 type lostRecord struct {
 	since, asked time.Time
-	told, vague  bool // whether a person was told, and whether the last answer said nothing
+	told, vague  bool // an event was recorded; the last answer said nothing
 }
 
-// due reports whether it is time to ask: after a minute seldom about a machine that the provider may have forgotten,
-// since such questions hold up those that it gathers with them.
+// due reports whether it is time to ask. After a minute it asks less often about a machine that the provider may have
+// forgotten, since such questions delay others in the same batch.
 func (r *lostRecord) due(now time.Time) bool {
 	wait := askLater
 	if r.vague && now.Sub(r.since) >= time.Minute {
@@ -47,9 +47,9 @@ func (r *lostRecord) due(now time.Time) bool {
 	return now.Sub(r.asked) >= wait
 }
 
-// freeLost frees the volumes of nodes that are gone.
+// freeLost frees the volumes of lost nodes.
 func (w *watcher) freeLost(ctx context.Context) error {
-	left, err := w.leftBehind(ctx) // Also in a manager that does not lead, so that the cache is filled when it does.
+	left, err := w.leftBehind(ctx) // Even without leading, to fill the cache.
 	if err != nil || !w.leads() {
 		return err
 	}
@@ -69,10 +69,10 @@ func (w *watcher) freeLost(ctx context.Context) error {
 	return group.Wait()
 }
 
-// leftBehind returns the driver's VolumeAttachments of nodes that are gone. They belong to the cache. An old machine's
-// are Kubernetes' where another one has the name by now.
+// leftBehind returns the driver's VolumeAttachments of lost nodes. They belong to the cache. If another node has the
+// name by now, the VolumeAttachments are left to Kubernetes.
 func (w *watcher) leftBehind(ctx context.Context) (map[lostNode][]*storagev1.VolumeAttachment, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience) // A cache that may not be filled would be waited for without an end.
+	ctx, cancel := context.WithTimeout(ctx, patience) // Without read permission the cache never fills.
 	defer cancel()
 	var list storagev1.VolumeAttachmentList
 	var nodes corev1.NodeList
@@ -96,10 +96,10 @@ func (w *watcher) leftBehind(ctx context.Context) (map[lostNode][]*storagev1.Vol
 	return left, nil
 }
 
-// heldError says that the volumes of a lost node are not freed, and why.
+// heldError reports why the volumes of a lost node are not freed.
 type heldError struct{ error }
 
-// free deletes the VolumeAttachments that a lost node has left, so that csi-attacher detaches its volumes.
+// free deletes the VolumeAttachments of a lost node, so that csi-attacher detaches its volumes.
 func (w *watcher) free(ctx context.Context, lost lostNode, attachments []*storagev1.VolumeAttachment, r *lostRecord) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -131,14 +131,14 @@ func (w *watcher) free(ctx context.Context, lost lostNode, attachments []*storag
 }
 
 // proveEnded fails unless the machine of a lost node is terminated, and no pod that uses volumes is bound to the node:
-// Kubernetes would attach them there again. A terminated machine never runs again, so that no answer that says so is
-// too old, and no Node that comes meanwhile is that machine's.
+// Kubernetes would attach them there again. A terminated machine never runs again, so this answer is never outdated,
+// and no Node that appears meanwhile belongs to the machine.
 func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) (says string, err error) {
 	if lost.id == "" {
 		return "", heldError{errors.New("csi-attacher has not noted which machine it was")}
 	}
 	m, err := w.Driver.Machine(ctx, machines.Query{Node: lost.id})
-	w.ended.since(lost.id, m.State, w.now()) // For those that ask whether a volume may be detached.
+	w.ended.since(lost.id, m.State, w.now()) // For Hold.
 	if r.vague = err != nil || m.State == machines.Missing; err != nil {
 		return "", heldError{fmt.Errorf("what its machine does is not known: %s", csiclient.Message(err))}
 	}
@@ -153,14 +153,14 @@ func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) 
 		return "", fmt.Errorf("read node %s: %w", lost.name, err)
 	}
 	pods, err := w.podsOf(ctx, lost.name)
-	pods = slices.DeleteFunc(pods, hasEnded) // For those Kubernetes attaches nothing.
+	pods = slices.DeleteFunc(pods, hasEnded) // Kubernetes attaches nothing for these.
 	if err == nil && len(pods) > 0 {
 		err = heldError{fmt.Errorf("pods with claims are bound to it still: %s", named(pods))}
 	}
 	return m.Says, err
 }
 
-// deleteAttachment deletes a VolumeAttachment as it was seen.
+// deleteAttachment deletes a VolumeAttachment if it has not changed.
 func (w *watcher) deleteAttachment(ctx context.Context, a *storagev1.VolumeAttachment) error {
 	err := w.cache.Delete(ctx, a.DeepCopy(), client.Preconditions{UID: &a.UID, ResourceVersion: &a.ResourceVersion})
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// attach makes a VolumeAttachment of the node "one". csi-attacher's finalizer keeps it once it is deleted.
+// attach creates a VolumeAttachment of the node "one". csi-attacher's finalizer keeps it after its deletion.
 func (s *scene) attach(name string, edit func(*storagev1.VolumeAttachment)) {
 	s.Helper()
 	a := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{
@@ -30,7 +30,7 @@ func (s *scene) attach(name string, edit func(*storagev1.VolumeAttachment)) {
 
 func asItIs(*storagev1.VolumeAttachment) {}
 
-// deletes has deletions carried out. They name the object that was seen.
+// deletes carries out deletions, and checks that their preconditions name the object that was seen.
 func (s *scene) deletes() {
 	s.deleting = func(o client.Object, options client.DeleteOptions) error {
 		p := options.Preconditions
@@ -42,7 +42,7 @@ func (s *scene) deletes() {
 	}
 }
 
-// going are the VolumeAttachments whose deletion has begun.
+// going returns the VolumeAttachments whose deletion has begun.
 func (s *scene) going() (names []string) {
 	s.Helper()
 	var list storagev1.VolumeAttachmentList
@@ -68,8 +68,8 @@ func (s *scene) lose() {
 	s.must(s.api.Delete(s.Context(), s.node()))
 }
 
-// TestVolumesOfALostNode checks that the volumes of a node are freed whose machine is terminated and whose Node was
-// deleted before it could be put out of service. Those of others stay.
+// TestVolumesOfALostNode checks that a node's volumes are freed if its machine is terminated and its Node was deleted
+// before it could be put out of service. Other nodes' volumes stay.
 func TestVolumesOfALostNode(t *testing.T) {
 	s := newScene(t)
 	s.deletes()
@@ -105,13 +105,13 @@ func TestVolumesOfALostNode(t *testing.T) {
 	}
 }
 
-// TestVolumesOfALostNodeStay checks that nothing is freed of a node that is gone as long as its machine may run, or its
-// pods would have Kubernetes attach again; and that a person is told.
+// TestVolumesOfALostNodeStay checks that a lost node's volumes are not freed while its machine may run or its pods
+// would make Kubernetes attach them again, and that an event says so.
 func TestVolumesOfALostNodeStay(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scene)
 		says   string
-		end    func(s *scene) // of what holds it; nil where that has none
+		end    func(s *scene) // ends the cause; nil if it never ends
 	}{
 		"it runs": {func(s *scene) { s.state = machines.Running }, "i-one is running",
 			func(s *scene) { s.state = machines.Terminated }},
@@ -158,7 +158,7 @@ func TestVolumesOfALostNodeStay(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsMissing checks that a provider which does not answer once delays nothing for long.
+// TestAnAnswerIsMissing checks that one missing answer of the provider causes only a short delay.
 func TestAnAnswerIsMissing(t *testing.T) {
 	s := newScene(t)
 	s.deletes()
@@ -171,8 +171,8 @@ func TestAnAnswerIsMissing(t *testing.T) {
 	s.wantGoing("a")
 }
 
-// TestALostNodeIsBack checks that nothing is freed of a node that a late cache does not show, and nothing of an
-// attachment that has changed since.
+// TestALostNodeIsBack checks that nothing is freed if only a lagging cache lacks the Node, or if the VolumeAttachment
+// has changed.
 func TestALostNodeIsBack(t *testing.T) {
 	s := newScene(t)
 	s.deletes()
@@ -197,7 +197,7 @@ func TestALostNodeIsBack(t *testing.T) {
 	}
 }
 
-// TestLostNodesOfAStandBy checks that a manager which does not lead frees nothing.
+// TestLostNodesOfAStandBy checks that a manager that does not lead frees nothing.
 func TestLostNodesOfAStandBy(t *testing.T) {
 	s := newScene(t)
 	s.deletes()
@@ -213,7 +213,7 @@ func TestLostNodesOfAStandBy(t *testing.T) {
 	s.wantGoing("a")
 }
 
-// TestRefusedDeletion checks that a deletion which the API server refuses is a failure, and is tried again.
+// TestRefusedDeletion checks that a deletion that the API server refuses is counted as a failure and retried.
 func TestRefusedDeletion(t *testing.T) {
 	s := newScene(t)
 	s.attach("a", asItIs)

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// mark is who has put a node out of service.
+// mark says who has put a node out of service.
 type mark int
 
 const (
@@ -15,44 +15,44 @@ const (
 	theirs // a person's, or another program's
 )
 
-// sight is a node as Kubernetes shows it.
+// sight is the state of a node as seen in Kubernetes.
 type sight struct {
 	name, uid string
 	ready     bool
-	unheard   bool   // kube-controller-manager hears nothing of its kubelet
+	unheard   bool   // kube-controller-manager hears nothing from its kubelet
 	going     bool   // the Node object is being deleted
-	boot      string // of the operating system, as the kubelet reports it
-	system    string // the machine, as its firmware calls it
-	// the machine, as its provider calls it
+	boot      string // boot ID, from the kubelet
+	system    string // ID of the machine, from its firmware
+	// ID of the machine, from its provider
 	providerID string
-	renewal    string        // of the Lease: another one is a sign of life; empty without a Lease
+	renewal    string        // time in the Lease: a change is a sign of life; empty without a Lease
 	duration   time.Duration // of the Lease
 	mark       mark
-	taint      string // its values
+	taint      string // values and effects of the taints
 	inUse      int    // volumes that the kubelet reports in use
-	first      string // of them
+	first      string // one of these volumes
 	identity
 }
 
-// identity is which machine a node is.
+// identity identifies the machine of a node.
 type identity struct {
 	query machines.Query
-	doubt string // why the machine is not known, in words for people
+	doubt string // why the machine is not known, for messages
 }
 
-// act is what is done about a node.
+// act is the action for a node.
 type act string
 
 const (
 	rest    act = "rest"
-	learn   act = "learn"   // ask, so that the answer is known before there is trouble
+	learn   act = "learn"   // ask about the machine of a working node, in advance
 	ask     act = "ask"     // ask whether the machine is off
-	finish  act = "finish"  // it has just been put out of service: its pods go
-	hold    act = "hold"    // it is out of service, and stays so
-	release act = "release" // it works again
+	finish  act = "finish"  // the node has just been put out of service: delete its pods
+	hold    act = "hold"    // the node is out of service, and stays so
+	release act = "release" // the node works again: put it into service
 )
 
-// plan decides what comes next for a node, as it is seen and remembered.
+// plan decides on the action for a node, from its state and record.
 func plan(s sight, r *record, now time.Time, t timing) act {
 	silent := r.silent(now, t.missed)
 	switch {
@@ -72,36 +72,36 @@ func plan(s sight, r *record, now time.Time, t timing) act {
 	return rest
 }
 
-// timing is how long things take, or may take.
+// timing holds the delays that decisions depend on.
 type timing struct {
-	// a node without a sign of life for so long has not renewed its Lease when it should have
+	// a node silent for this long has missed a renewal of its Lease
 	missed time.Duration
-	// a node without a sign of life for so long is in trouble, and may have started anew when it is back
+	// a node silent for this long is in trouble, and may have rebooted when it is back
 	quiet time.Duration
-	lag   time.Duration // how old what a provider says may be
-	// a person's taint counts for more than the kubelet's last word when its node is silent for so long
+	lag   time.Duration // maximum age of a provider's answer
+	// a person's taint overrides the kubelet's last report once its node is silent for this long
 	settled time.Duration
 }
 
-// verdict is what an answer of the provider means.
+// verdict is the meaning of a provider's answer.
 type verdict string
 
-// Each is a reason too, for events and metrics.
+// A verdict is also the action of an event about it.
 const (
 	proven       verdict = "Proven"
-	running      verdict = "Running"      // the machine runs, and the node is silent all the same
-	stopping     verdict = "Stopping"     // it may still write
-	outdated     verdict = "Outdated"     // the answer is older than one before it
-	refuted      verdict = "Refuted"      // the node lived on when the same was said before
+	running      verdict = "Running"      // the machine runs, although the node is silent
+	stopping     verdict = "Stopping"     // the machine may still write
+	outdated     verdict = "Outdated"     // the answer is older than an earlier answer
+	refuted      verdict = "Refuted"      // the node stayed alive after the same answer before
 	premature    verdict = "Premature"    // the answer may be older than the node's last sign of life
-	alive        verdict = "Alive"        // the node itself says that it lives
-	unknown      verdict = "Unknown"      // there is no answer, or none that says anything
-	unidentified verdict = "Unidentified" // it is not known which machine the node is
-	inUse        verdict = "InUse"        // it works again, and cannot be put into service yet
+	alive        verdict = "Alive"        // the node gives signs of life
+	unknown      verdict = "Unknown"      // no answer, or one without information
+	unidentified verdict = "Unidentified" // the node's machine is not known
+	inUse        verdict = "InUse"        // the node works again, and cannot be put into service yet
 	unwritten    verdict = "Unwritten"    // the machine is off, and the taint cannot be written
 )
 
-// judge says what an answer means that was asked for at an instant.
+// judge returns the meaning of an answer. Asked is when it was requested.
 func judge(m machines.Machine, asked time.Time, r *record, t timing) verdict {
 	switch {
 	case m.State == machines.Missing:
@@ -126,8 +126,8 @@ func judge(m machines.Machine, asked time.Time, r *record, t timing) verdict {
 	return premature
 }
 
-// older reports whether an answer is of an earlier time than another. A machine is started, stops and ends in this
-// order.
+// older reports whether an answer describes an earlier time than another. A machine is started, stopped and terminated
+// in this order.
 func older(m, than machines.Machine) bool {
 	if !m.Began.Equal(than.Began) {
 		return m.Began.Before(than.Began)
@@ -150,4 +150,4 @@ func rank(s machines.State) int {
 	return notKnown
 }
 
-const notKnown = 5 // What is not known is not older than anything.
+const notKnown = 5 // An unknown state is never older.

@@ -111,13 +111,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// What the provider has forgotten is asked about less often after a while: it holds up the questions beside it.
+// TestDue checks how soon the manager asks again. Questions about forgotten machines become rarer after a while,
+// because they delay others in the same batch.
 func TestDue(t *testing.T) {
 	now := time.Now()
 	for name, c := range map[string]struct {
 		what   act
 		record record
-		after  time.Duration // the last question
+		after  time.Duration // since the last question
 		want   bool
 	}{
 		"silent":                          {ask, record{life: now.Add(-time.Hour)}, time.Second, true},
@@ -138,7 +139,7 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// A word that is not known is not taken for the newest answer.
+// TestUnknownWord checks that an unknown state does not become the newest answer.
 func TestUnknownWord(t *testing.T) {
 	r, now := &record{}, time.Now()
 	r.note(machines.Machine{State: "hibernated", Began: now}, now, usual())
@@ -147,7 +148,7 @@ func TestUnknownWord(t *testing.T) {
 	}
 }
 
-// What is remembered of a machine is forgotten with whatever may have ended it.
+// TestForgets checks that the known start of a machine is forgotten if the machine may have ended.
 func TestForgets(t *testing.T) {
 	begin := time.Now()
 	seen := sight{uid: "1", boot: "a", system: "x", renewal: "1", identity: identity{query: machines.Query{Node: "i-1"}}}
@@ -179,8 +180,8 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// Another machine may take a node's place. What its driver registers and what its kubelet reports are seen in either
-// order, and until both are, nothing that is said of the first one counts.
+// TestReplaced checks when a node counts as replaced by another machine. The driver's registration and the kubelet's
+// report may be seen in either order.
 func TestReplaced(t *testing.T) {
 	first := sight{uid: "1", system: "x", identity: identity{query: machines.Query{Node: "i-1"}}}
 	with := func(system, node string) sight {

@@ -12,11 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// finish deletes for good the pods whose deletion has begun on a node out of service, as Kubernetes begins it for those
-// that it evicts, if the machine is still proven to be off. Kubernetes does it too, up to 20 seconds after it calls the
-// node not Ready, which takes 50. The pods are read before the proof: whatever starts later, those do not.
+// finish force-deletes the pods that are being deleted on a node out of service, such as those that Kubernetes evicts,
+// if the machine is still proven to be off. Kubernetes does the same up to 20 seconds after it calls the node not
+// Ready, which takes 50 seconds. The pods are read before the proof, so pods that start later are not deleted.
 func (w *watcher) finish(ctx context.Context, s sight, r *record) {
-	r.asked = w.now() // Also when there is no pod to ask for.
+	r.asked = w.now() // Even without pods.
 	pods, err := w.podsOf(ctx, s.name)
 	pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return p.DeletionTimestamp == nil || r.deleted[p.UID] })
 	if len(pods) > 0 {
@@ -28,7 +28,7 @@ func (w *watcher) finish(ctx context.Context, s sight, r *record) {
 	}
 }
 
-// deleteProven deletes pods of a node whose machine is proven to be off. One that cannot be deleted keeps no other.
+// deleteProven deletes pods of a node if its machine is proven to be off. A failed deletion does not stop the others.
 func (w *watcher) deleteProven(ctx context.Context, s sight, r *record, pods []corev1.Pod) (err error) {
 	_, found, says, unproven := w.prove(ctx, s, r, ours)
 	if unproven != nil || found != proven {
@@ -42,7 +42,7 @@ func (w *watcher) deleteProven(ctx context.Context, s sight, r *record, pods []c
 	return err
 }
 
-// deletePod deletes a pod without waiting for its kubelet, which nobody runs any more.
+// deletePod deletes a pod without waiting for its kubelet, which is dead.
 func (w *watcher) deletePod(ctx context.Context, pod *corev1.Pod, r *record, says string) error {
 	err := w.cache.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
@@ -66,8 +66,8 @@ func (w *watcher) podsOf(ctx context.Context, node string) ([]corev1.Pod, error)
 	return slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return !hasClaims(&p) }), nil
 }
 
-// tellOfStayers tells of pods with claims that tolerate every taint. Kubernetes does not evict them, and their volumes
-// stay attached.
+// tellOfStayers records an event about pods with claims that tolerate our taint forever. Kubernetes does not evict
+// them, and their volumes stay attached.
 func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
 	pods, err := w.podsOf(ctx, node.Name)
 	if err != nil && !errors.Is(err, context.Canceled) {
@@ -83,7 +83,7 @@ func (w *watcher) tellOfStayers(ctx context.Context, node *corev1.Node) {
 			"Delete them with --force, while the machine is off, to use their volumes elsewhere", named(stay))
 }
 
-// named returns the names of pods, of many the first.
+// named returns the names of pods, for many only the first.
 func named(pods []corev1.Pod) string {
 	names := make([]string, len(pods))
 	for i := range pods {
@@ -107,7 +107,7 @@ func hasEnded(pod corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// tolerates reports whether a pod stays on a node with our taint for ever.
+// tolerates reports whether a pod tolerates our taint forever.
 func tolerates(pod *corev1.Pod, value string) bool {
 	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
 		key := t.Key == "" && t.Operator == corev1.TolerationOpExists || t.Key == taintKey &&

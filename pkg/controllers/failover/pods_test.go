@@ -22,7 +22,7 @@ func claims() []corev1.Volume {
 	}}}
 }
 
-// pod makes a pod on the node. It stays while it has finalizers.
+// pod creates a pod on the node. The finalizers keep it.
 func (s *scene) pod(name string, spec corev1.PodSpec, finalizers ...string) {
 	s.Helper()
 	spec.NodeName = "one"
@@ -31,7 +31,7 @@ func (s *scene) pod(name string, spec corev1.PodSpec, finalizers ...string) {
 	}}))
 }
 
-// evict does what Kubernetes does about a taint.
+// evict deletes pods, as Kubernetes does for a taint.
 func (s *scene) evict(names ...string) {
 	s.Helper()
 	for _, name := range names {
@@ -55,11 +55,11 @@ func TestPodsThatTolerateEverything(t *testing.T) {
 	s.wantEvent("PodsStay", "stay attached: ns/stays. Delete")
 }
 
-// TestEvictedPodsAreDeleted checks that the pods which keep volumes of a lost node go as soon as they are evicted, each
-// once, and as long as the machine is proven to be off.
+// TestEvictedPodsAreDeleted checks that the pods with volumes are deleted as soon as they are evicted, each once, and
+// only while the machine is proven to be off.
 func TestEvictedPodsAreDeleted(t *testing.T) {
 	for name, c := range map[string]struct {
-		before func(s *scene) // when the node is out of service
+		before func(s *scene) // runs when the node is out of service
 		want   []string
 	}{
 		"off":                   {func(*scene) {}, []string{"first", "second"}},
@@ -103,8 +103,8 @@ func TestEvictedPodsAreDeleted(t *testing.T) {
 	}
 }
 
-// TestPodsOfAMachineThatIsBack has the machine start again, and a pod there that somebody deletes, right before the
-// pods are read: a proof of before that says nothing of this pod.
+// TestPodsOfAMachineThatIsBack lets the machine start again, and a new pod there be deleted, right before the pods are
+// read: an earlier proof does not apply to this pod.
 func TestPodsOfAMachineThatIsBack(t *testing.T) {
 	s := newScene(t)
 	s.deleting = func(o client.Object, _ client.DeleteOptions) error {
@@ -131,7 +131,7 @@ func TestPodsOfAMachineThatIsBack(t *testing.T) {
 	}
 }
 
-// TestPodsThatCannotBeDeleted are left to Kubernetes, and it is asked for them again.
+// TestPodsThatCannotBeDeleted checks that a failed deletion is retried, at a limited rate, and does not stop others.
 func TestPodsThatCannotBeDeleted(t *testing.T) {
 	s := newScene(t)
 	s.pod("first", corev1.PodSpec{Volumes: claims()}, "keeps/it")

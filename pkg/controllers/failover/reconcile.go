@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// fence puts a node out of service whose machine has just been proven to be off, if it is still proven.
+// fence puts a node out of service if a second proof confirms that its machine is off.
 func (w *watcher) fence(ctx context.Context, s sight, r *record) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -40,11 +40,11 @@ func (w *watcher) fence(ctx context.Context, s sight, r *record) {
 	}
 }
 
-// errChanged says that a node is not any more what it was when it was proven to be off.
+// errChanged reports that a node has changed since its machine was proven to be off.
 var errChanged = errors.New("the node has changed since")
 
-// prove reads the node past the cache, and asks again after that. What the answer is about cannot have changed when the
-// Node object is written with the version that was read.
+// prove reads the node past the cache and then asks about its machine again. If the Node object can be written with the
+// resource version that was read, the node has not changed since.
 func (w *watcher) prove(ctx context.Context, s sight, r *record, m mark) (*corev1.Node, verdict, string, error) {
 	begun := w.now()
 	node, now, err := w.live(ctx, s.name)
@@ -64,7 +64,7 @@ func (w *watcher) prove(ctx context.Context, s sight, r *record, m mark) (*corev
 	return node, found, says, nil
 }
 
-// taint writes the taint over the Node as it was read.
+// taint adds the taint, if the Node has not changed since it was read.
 func (w *watcher) taint(ctx context.Context, node *corev1.Node) error {
 	before := node.DeepCopy()
 	now := metav1.NewTime(w.now())
@@ -88,12 +88,12 @@ func (w *watcher) patch(ctx context.Context, node, before *corev1.Node) error {
 	return nil
 }
 
-// release puts a node into service again that works.
+// release puts a working node into service again.
 func (w *watcher) release(ctx context.Context, s sight, r *record) {
 	node, now, err := w.live(ctx, s.name)
 	if err == nil {
 		if now.uid != r.uid || now.mark != ours || !now.ready || now.inUse > 0 {
-			return // It is looked at again.
+			return // The next pass tries again.
 		}
 		before := node.DeepCopy()
 		node.Spec.Taints = slices.DeleteFunc(node.Spec.Taints,

@@ -26,7 +26,7 @@ import (
 
 const driverName = "ebs.csi.example"
 
-// provider answers what the test says.
+// provider gives the test's answers.
 type provider struct {
 	answer func(machines.Query) (machines.Machine, error)
 }
@@ -36,7 +36,7 @@ func (p *provider) Machine(_ context.Context, q machines.Query) (machines.Machin
 	return p.answer(q)
 }
 
-// scene is an API with the node "one", whose machine is i-one, a manager, and a clock that stands still.
+// scene has an API with the node "one", whose machine is i-one, a manager, and a clock that only the test advances.
 type scene struct {
 	*testing.T
 	*watcher
@@ -48,9 +48,9 @@ type scene struct {
 	state    machines.State
 	began    time.Time
 	trouble  error        // of the provider
-	writing  func()       // happens right before a taint is written
-	refusing error        // of the API server, to a taint
-	wrote    func() error // happens right after a taint was written
+	writing  func()       // called right before a taint is written
+	refusing error        // the API server's error for a taint
+	wrote    func() error // called right after a taint was written
 	deleting func(o client.Object, options client.DeleteOptions) error
 }
 
@@ -87,7 +87,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// manage starts a manager that remembers nothing.
+// manage starts a manager without memory.
 func (s *scene) manage(own client.Client) {
 	options := Options{Driver: s.provider, Log: slog.New(slog.DiscardHandler), Lag: time.Minute}
 	s.watcher = newWatcher(options, own, s.api, s.recorder)
@@ -95,7 +95,7 @@ func (s *scene) manage(own client.Client) {
 	s.elected = closed()
 }
 
-// closed is the election of a manager that leads.
+// closed returns the election of a manager that leads.
 func closed() <-chan struct{} {
 	c := make(chan struct{})
 	close(c)
@@ -125,7 +125,7 @@ func (s *scene) must(err error) {
 	}
 }
 
-// join makes a Node with its Lease and registration.
+// join creates a Node with its Lease and CSINode.
 func (s *scene) join(name, uid string) {
 	s.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid)}}
@@ -165,7 +165,7 @@ func ready(status corev1.ConditionStatus) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Status.Conditions[0].Status = status }
 }
 
-// renew is a sign of life.
+// renew renews the node's Lease.
 func (s *scene) renew() {
 	s.Helper()
 	s.renewOf("one")
@@ -179,7 +179,7 @@ func (s *scene) renewOf(node string) {
 	s.must(s.api.Update(s.Context(), lease))
 }
 
-// live lets the node live for a while.
+// lives lets time pass with signs of life.
 func (s *scene) lives(d time.Duration) {
 	s.Helper()
 	for end := s.clock.Add(d); s.clock.Before(end); {
@@ -197,7 +197,7 @@ func (s *scene) passes(d time.Duration) {
 	}
 }
 
-// taints are those that put the node out of service.
+// taints returns the node's out-of-service taints.
 func (s *scene) taints() (found []corev1.Taint) {
 	s.Helper()
 	for _, t := range s.node().Spec.Taints {
@@ -215,7 +215,7 @@ func (s *scene) wantTaint(want bool) {
 	}
 }
 
-// wantEvent checks that an event with these words was written, and forgets all up to it.
+// wantEvent checks that an event with these words was recorded, and drops all events up to it.
 func (s *scene) wantEvent(words ...string) {
 	s.Helper()
 	var others []string
@@ -274,11 +274,11 @@ func TestReturn(t *testing.T) {
 	s.wantEvent("InService")
 }
 
-// Whatever is no proof changes nothing, however long it lasts.
+// TestWhatIsNoProof checks that nothing changes without a proof, however long it lasts.
 func TestWhatIsNoProof(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scene)
-		says   string // empty where there is nothing to tell
+		says   string // empty if no event is expected
 	}{
 		"it runs":              {func(*scene) {}, "its machine runs"},
 		"it is being stopped":  {func(s *scene) { s.state = machines.Stopping }, "may still write"},
@@ -295,7 +295,7 @@ func TestWhatIsNoProof(t *testing.T) {
 			old := &storagev1.CSINode{}
 			s.must(s.api.Get(s.Context(), client.ObjectKey{Name: "one"}, old))
 			s.must(s.api.Delete(s.Context(), old.DeepCopy()))
-			s.join("one", "2") // Its registration is still that of the first.
+			s.join("one", "2") // Its CSINode is still that of the first.
 			old.ResourceVersion = ""
 			s.must(s.api.Delete(s.Context(), old.DeepCopy()))
 			s.must(s.api.Create(s.Context(), old))
@@ -312,7 +312,7 @@ func TestWhatIsNoProof(t *testing.T) {
 		}, "another machine runs under the node's name"},
 		"a node without the driver": {func(s *scene) {
 			s.must(s.api.Delete(s.Context(), &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one"}}))
-			s.manage(s.cache) // One that has never seen the registration.
+			s.manage(s.cache) // This manager has never seen the registration.
 			s.state = machines.Stopped
 		}, ""},
 		"an operator's taint": {func(s *scene) {
@@ -342,7 +342,7 @@ func TestWhatIsNoProof(t *testing.T) {
 	}
 }
 
-// An operator's taint stays when the node works, too.
+// TestOperatorsTaintStays checks that an operator's taint stays even when the node works.
 func TestOperatorsTaintStays(t *testing.T) {
 	s := newScene(t)
 	s.change(func(n *corev1.Node) {
@@ -352,8 +352,8 @@ func TestOperatorsTaintStays(t *testing.T) {
 	s.wantTaint(true)
 }
 
-// A machine that is off as soon as it falls silent is out of service a renewal of its Lease later, and no sooner: a
-// node that lives is not, whatever the provider says.
+// TestFirstSign checks that a node whose machine is off is put out of service once it has missed a renewal of its
+// Lease, and not before: a live node never is, whatever the provider says.
 func TestFirstSign(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -362,19 +362,19 @@ func TestFirstSign(t *testing.T) {
 	s.wantTaint(false)
 	s.renew()
 	s.passes(12 * time.Second)
-	for range 10 { // It is Ready still, and reports no volume in use.
+	for range 10 { // It is still Ready, and reports no volume in use.
 		s.wantTaint(true)
 		s.passes(time.Second)
 	}
 }
 
-// The provider says that the machine is off, and the node lives on: it is another machine, or the provider errs. What
-// is said of that start proves nothing any more.
+// TestRefuted checks that answers about a start of the machine prove nothing after the node has stayed alive in spite
+// of them: it runs on another machine, or the provider errs.
 func TestRefuted(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
 	s.change(func(n *corev1.Node) { n.Status.NodeInfo.SystemUUID, n.Status.NodeInfo.BootID = "system-2", "boot-2" })
-	s.manage(s.cache) // One that has not seen the other machine, and that the registration is still that one's.
+	s.manage(s.cache) // This manager has not seen that the registration is of the previous machine.
 	s.state = machines.Terminated
 	s.lives(2 * time.Minute)
 	s.passes(5 * time.Minute)
@@ -385,7 +385,7 @@ func TestRefuted(t *testing.T) {
 	s.wantTaint(true)
 }
 
-// A kubelet that renews its Lease seldom is not silent in between.
+// TestLongLeases checks that a kubelet with a long Lease duration is not silent between renewals.
 func TestLongLeases(t *testing.T) {
 	s := newScene(t)
 	lease, seconds := &coordinationv1.Lease{}, int32(120)
@@ -407,7 +407,7 @@ func TestLongLeases(t *testing.T) {
 	s.wantTaint(true)
 }
 
-// The taint is written, and the answer is lost: the node is out of service, and is told to be.
+// TestLostAnswer checks that an event is recorded if the taint was written and only the answer was lost.
 func TestLostAnswer(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -418,7 +418,7 @@ func TestLostAnswer(t *testing.T) {
 	s.wantEvent("OutOfService", "i-one is stopped")
 }
 
-// The API server refuses the taint: the event says so, and not that nothing is known of the machine.
+// TestRefusedTaint checks that the event reports the API server's refusal of the taint, and not an unknown machine.
 func TestRefusedTaint(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -429,7 +429,7 @@ func TestRefusedTaint(t *testing.T) {
 	s.wantEvent("TaintRefused", "the machine is off", "forbidden by a policy")
 }
 
-// A renewal that is a little late is no news, and asked is about the machine all the same.
+// TestLateRenewal checks that a slightly late renewal causes a question but no event.
 func TestLateRenewal(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -437,7 +437,7 @@ func TestLateRenewal(t *testing.T) {
 	before := len(s.asked)
 	answer := s.provider.answer
 	s.provider.answer = func(q machines.Query) (machines.Machine, error) {
-		s.clock = s.clock.Add(2 * time.Second) // It takes its time.
+		s.clock = s.clock.Add(2 * time.Second) // It is slow.
 		return answer(q)
 	}
 	s.passes(12 * time.Second)
@@ -448,7 +448,8 @@ func TestLateRenewal(t *testing.T) {
 	}
 }
 
-// A manager that does not lead changes nothing. It learns, so that it needs no time for that once it leads.
+// TestStandBy checks that a manager that does not lead changes nothing but learns, so that it can act at once when it
+// leads.
 func TestStandBy(t *testing.T) {
 	s := newScene(t)
 	elected := make(chan struct{})
@@ -465,7 +466,8 @@ func TestStandBy(t *testing.T) {
 	s.wantTaint(true)
 }
 
-// Of many nodes of which nothing is known, some are asked about at a time: the silent one does not wait for them.
+// TestLessonsLeaveRoom checks that only some of many unknown nodes are asked about at a time: the silent one does not
+// wait for them.
 func TestLessonsLeaveRoom(t *testing.T) {
 	s := newScene(t)
 	for i := range 2 * lessons {
@@ -477,7 +479,7 @@ func TestLessonsLeaveRoom(t *testing.T) {
 		}
 		s.atOnce, s.asked = 1, nil
 		s.must(s.pass(t.Context()))
-		if s.clock.Sub(begin) >= s.lag { // They may be learned of from now on.
+		if s.clock.Sub(begin) >= s.lag { // From now on they are due.
 			break
 		}
 	}
@@ -490,7 +492,7 @@ func TestLessonsLeaveRoom(t *testing.T) {
 	}
 }
 
-// An operator's taint of the same key beside ours keeps ours from nothing.
+// TestTwoTaints checks that an operator's taint with the same key does not affect ours.
 func TestTwoTaints(t *testing.T) {
 	s := newScene(t)
 	s.change(func(n *corev1.Node) {
@@ -503,7 +505,8 @@ func TestTwoTaints(t *testing.T) {
 	}
 }
 
-// A manager that has just started does not know whether an answer is of before the node's last sign of life.
+// TestNewManagerWaits checks that a new manager waits for the lag: an answer may be older than the node's last sign of
+// life.
 func TestNewManagerWaits(t *testing.T) {
 	s := newScene(t)
 	s.state = machines.Stopped
@@ -513,7 +516,7 @@ func TestNewManagerWaits(t *testing.T) {
 	s.wantTaint(true)
 }
 
-// A right that is missing is told of while the node works: when it dies, it is too late.
+// TestProviderThatSaysNothing checks that a missing permission is logged while the node still works.
 func TestProviderThatSaysNothing(t *testing.T) {
 	s := newScene(t)
 	var log strings.Builder
@@ -533,7 +536,7 @@ func TestProviderThatSaysNothing(t *testing.T) {
 	s.wantTaint(false)
 }
 
-// failed is how many failures are counted.
+// failed returns the counter of failures.
 func (s *scene) failed() float64 {
 	s.Helper()
 	registry := prometheus.NewRegistry()
@@ -543,7 +546,7 @@ func (s *scene) failed() float64 {
 	return families[0].GetMetric()[0].GetCounter().GetValue()
 }
 
-// The node, or its machine, comes back between the proof and the write.
+// TestComesBackMeanwhile lets the node or its machine come back between the proof and the write.
 func TestComesBackMeanwhile(t *testing.T) {
 	for name, back := range map[string]func(s *scene){
 		"the kubelet reports": func(s *scene) { s.change(func(n *corev1.Node) { n.Status.NodeInfo.BootID = "boot-2" }) },
@@ -554,7 +557,7 @@ func TestComesBackMeanwhile(t *testing.T) {
 		"the Node is another's": func(s *scene) {
 			s.must(s.api.Delete(s.Context(), s.node()))
 			s.must(s.api.Create(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "2"}}))
-			s.change(func(*corev1.Node) {}) // The fake API counts versions by the name; the real one gives none out twice.
+			s.change(func(*corev1.Node) {}) // The fake API counts versions by name; real ones are unique.
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -580,7 +583,7 @@ func TestComesBackMeanwhile(t *testing.T) {
 	}
 }
 
-// The kubelet renews its Lease while the provider is asked, and the manager has not seen it yet.
+// TestRenewsMeanwhile lets the kubelet renew its Lease, unseen by the manager, while the provider is asked.
 func TestRenewsMeanwhile(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -598,7 +601,7 @@ func TestRenewsMeanwhile(t *testing.T) {
 	}
 }
 
-// The machine was started again after the first proof: the second question says so.
+// TestStartedAfterTheFirstProof lets the machine start after the first proof: the second answer shows it.
 func TestStartedAfterTheFirstProof(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)
@@ -613,8 +616,8 @@ func TestStartedAfterTheFirstProof(t *testing.T) {
 	s.wantTaint(false)
 }
 
-// The cloud's own controller deletes the Node of a terminated machine first: nothing is written, and nothing is
-// remembered.
+// TestNodeIsDeletedFirst checks that nothing is written or remembered if the cloud's own controller deletes the Node of
+// a terminated machine first.
 func TestNodeIsDeletedFirst(t *testing.T) {
 	s := newScene(t)
 	s.lives(90 * time.Second)

@@ -8,43 +8,43 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// record is what a manager remembers of a node. All instants are of the process' own clock.
+// record is a manager's memory of a node. All times are from the process's own clock.
 type record struct {
 	uid, boot string
-	// the last one that named a machine: a driver that stops takes its registration with it
+	// last query that named a machine: a driver that stops removes its registration
 	query  machines.Query
-	system string // the machine that it names, as its firmware calls it; empty while that is not known
-	past   string // the machine that was the node before, while the Node may still show it
+	system string // its machine's ID from the firmware; empty if not known
+	past   string // the previous machine's ID from the firmware, while the Node may still show it
 
-	renewal string    // of the Lease, when it was seen last
-	life    time.Time // when the last sign of life was seen, or the node for the first time
-	renewed bool      // whether this process has seen a sign of life
-	born    time.Time // when the node was seen to have started, or to be back
+	renewal string    // last seen time in the Lease
+	life    time.Time // when the last sign of life was seen, or the node first seen
+	renewed bool      // this process has seen a sign of life
+	born    time.Time // when the node was seen to have booted or come back
 
-	// when the machine began that was seen to run once that could be no old answer; zero if it was not
+	// start time of the machine, if an answer that cannot be outdated said that it runs; else zero
 	known  time.Time
 	newest machines.Machine // the newest answer
-	off    word             // the last one that says that the machine is off
+	off    word             // first answer that the machine is off, for its latest start
 	asked  time.Time        // when the last question was asked
-	vague  bool             // whether the answer said nothing
+	vague  bool             // the answer had no information
 
 	mark    mark
 	taint   string
-	marked  time.Time          // when it was seen first that it is out of service by such a taint
-	deleted map[types.UID]bool // pods that were deleted since ours is there
+	marked  time.Time          // when this mark and taint were first seen
+	deleted map[types.UID]bool // pods deleted since the mark or taint last changed
 
-	mute   bool    // whether it was told that nothing is known of the machine, though the node works
-	told   verdict // what was said last about the node
+	mute   bool    // the lack of answers about a working node was logged
+	told   verdict // last verdict told about the node
 	toldAt time.Time
 }
 
-// word is an answer that a machine is off, of a start of it.
+// word is an answer that a machine is off, for one start of the machine.
 type word struct {
-	began, asked time.Time // asked for the first time
-	refuted      bool      // the node lived on for long after it: it is of another machine, or wrong
+	began, asked time.Time // the start, and when the answer was first requested
+	refuted      bool      // the node stayed alive long after it: it is wrong or about another machine
 }
 
-// see notes what is seen of a node. An object with another UID is another node.
+// see records the state of a node. An object with another UID is another node.
 func (r *record) see(s sight, now time.Time, t timing) {
 	if r.uid != s.uid {
 		*r = record{uid: s.uid, boot: s.boot, renewal: s.renewal, life: now, born: now}
@@ -63,8 +63,8 @@ func (r *record) see(s sight, now time.Time, t timing) {
 	r.identify(s)
 }
 
-// identify notes which machine the node is. Another one may take its place, and what the node's driver registers and
-// what its kubelet reports may be seen in either order.
+// identify records the machine of the node. Another machine may replace it, and the driver's registration and the
+// kubelet's report may be seen in either order.
 func (r *record) identify(s sight) {
 	if s.doubt == "" && r.query != s.query {
 		switch {
@@ -81,10 +81,10 @@ func (r *record) identify(s sight) {
 	}
 }
 
-// replaced reports whether the node is another machine than the one that is registered.
+// replaced reports whether the node runs on another machine than the registered one.
 func (r *record) replaced(s sight) bool { return r.system != "" && s.system != r.system }
 
-// note notes an answer that was asked for at an instant.
+// note records an answer. Asked is when it was requested.
 func (r *record) note(m machines.Machine, asked time.Time, t timing) {
 	if rank(m.State) == notKnown || older(m, r.newest) {
 		return
@@ -98,24 +98,26 @@ func (r *record) note(m machines.Machine, asked time.Time, t timing) {
 	}
 }
 
-// silent reports whether the node gave no sign of life for a while.
+// silent reports whether the node has given no sign of life for at least quiet.
 func (r *record) silent(now time.Time, quiet time.Duration) bool { return now.Sub(r.life) >= quiet }
 
-// lively reports whether this process has just seen a sign of life. A node that it sees for the first time may be dead.
+// lively reports whether this process has recently seen a sign of life. A node that it sees for the first time may be
+// dead.
 func (r *record) lively(now time.Time, quiet time.Duration) bool {
 	return r.renewed && !r.silent(now, quiet)
 }
 
-// ignorant reports whether it is time to learn when the machine of a node that works began.
+// ignorant reports whether it is time to learn the start time of a working node's machine.
 func (r *record) ignorant(now time.Time, lag time.Duration) bool {
 	return r.query.Node != "" && r.known.IsZero() && now.Sub(r.born) >= lag
 }
 
-// due reports whether it is time to ask again: soon while something waits for the answer, else every now and then.
+// due reports whether it is time to ask again: in the next pass while an action depends on the answer, else after
+// askLater.
 func (r *record) due(now time.Time, what act, t timing) bool {
 	wait := askLater
 	switch what {
-	case ask: // Questions about what the provider has forgotten hold up those that it gathers with them.
+	case ask: // Questions about forgotten machines delay others in the same batch.
 		if r.silent(now, t.missed) && (!r.vague || !r.silent(now, time.Minute)) {
 			wait = askAgain
 		}
@@ -129,6 +131,6 @@ func (r *record) due(now time.Time, what act, t timing) bool {
 }
 
 const (
-	askAgain = 3 * period / 4 // at each look
+	askAgain = 3 * period / 4 // in each pass
 	askLater = 10 * time.Second
 )

@@ -58,7 +58,7 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 	return err
 }
 
-// states are the values of the label of stowage_failover_nodes.
+// states returns the values of the label of stowage_failover_nodes.
 func states() []string { return []string{"working", "doubtful", "out_of_service", "by_others"} }
 
 func state(s sight, todo act, quiet bool) string {
@@ -67,7 +67,7 @@ func state(s sight, todo act, quiet bool) string {
 		return "by_others"
 	case s.mark == ours:
 		return "out_of_service"
-	case todo == ask && (quiet || !s.ready): // A renewal that comes late is no news.
+	case todo == ask && (quiet || !s.ready): // A late renewal is not reported.
 		return "doubtful"
 	}
 	return "working"
@@ -79,13 +79,14 @@ func (m *metrics) count(nodes map[string]int) {
 	}
 }
 
-// seldom is the least time between two events about a node that is not proven to be off.
+// seldom is the minimum time between two events about a node that is not proven to be off.
 const seldom = 30 * time.Second
 
-// tell says why a node in trouble is left as it is: once for each reason that follows another, and not too often.
+// tell records an event that says why a node in trouble is left alone: once for each change of the reason, and not too
+// often.
 func (w *watcher) tell(s sight, r *record, why verdict, says string) {
 	now := w.now()
-	idle := why == unidentified && s.inUse == 0 // Nothing is attached that failover would free.
+	idle := why == unidentified && s.inUse == 0 // Failover would free no volume.
 	if r.told == why || now.Sub(r.toldAt) < seldom || idle {
 		return
 	}
@@ -105,7 +106,8 @@ func (w *watcher) tell(s sight, r *record, why verdict, says string) {
 		"the node is silent or not Ready, and its volumes stay attached: %s", explain(why, says))
 }
 
-// remark tells of a node that cannot be put into service again, and forgets what was told of one that works.
+// remark records an event about a node that cannot be put into service again, and forgets the last verdict of a working
+// node.
 func (w *watcher) remark(s sight, r *record, todo act, now time.Time) {
 	switch {
 	case todo == rest:
@@ -115,8 +117,8 @@ func (w *watcher) remark(s sight, r *record, todo act, now time.Time) {
 	}
 }
 
-// learned counts answers that say nothing of the machine of a node that works, as without the right to ask, and tells
-// of the first: such answers would prove nothing either when the node dies.
+// learned counts answers without information about a working node's machine, for example for lack of permission, and
+// logs the first. Such answers could not prove anything when the node dies.
 func (w *watcher) learned(s sight, r *record, found verdict, says string) {
 	if found != unknown {
 		r.mute = false
@@ -152,16 +154,16 @@ func explain(why verdict, says string) string {
 	return fmt.Sprintf("what its machine does is not known: %s", says)
 }
 
-// mostNote is how long the text of an event may be, a little less than the API server takes.
+// mostNote is the maximum length of an event's text, slightly below the API server's limit.
 const mostNote = 1000
 
-// announce writes a decision to the log and as an event of the node.
+// announce logs a decision and records it as an event of the node.
 func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evidence string) {
 	w.announceAs(node, kind, reason, "Failover", format, evidence)
 }
 
-// announceAs is announce with the action of the event. Events that differ in their text alone are one for Kubernetes,
-// which shows the first.
+// announceAs is announce with the action of the event. Kubernetes merges events that differ only in their text, and
+// shows the first.
 func (w *watcher) announceAs(node *corev1.Node, kind, reason, action, format, evidence string) {
 	sentence := fmt.Sprintf(format, evidence)
 	sentence = strings.ToValidUTF8(sentence[:min(len(sentence), mostNote)], "")

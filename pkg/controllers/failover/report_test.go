@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestSeries checks that deploy/observability lists what is exported.
+// TestSeries checks that deploy/observability lists the exported series.
 func TestSeries(t *testing.T) {
 	m, registry := newMetrics("d"), prometheus.NewRegistry()
 	if err := m.register(registry); err != nil {
@@ -43,7 +43,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// TestEventsFit checks that what others wrote does not keep the API server from taking an event.
+// TestEventsFit checks that an event with a long text is cut to the API server's limit.
 func TestEventsFit(t *testing.T) {
 	s := newScene(t)
 	s.announce(s.node(), corev1.EventTypeNormal, "InService", "%s", strings.Repeat("ä", 4000))

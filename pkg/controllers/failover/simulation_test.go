@@ -26,34 +26,34 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// host is a machine with a node, as it is in truth.
+// host is the true state of a machine with a node.
 type host struct {
 	name    string
-	past    []moment // what the provider could say, oldest first
-	up      bool     // the operating system runs, and the kubelet
+	past    []moment // all states, oldest first
+	up      bool     // the operating system and the kubelet run
 	boots   time.Time
-	cut     bool            // off from the API server
-	boot    int             // how often it has started
-	renewed time.Time       // its Lease
+	cut     bool            // disconnected from the API server
+	boot    int             // number of starts
+	renewed time.Time       // time of its Lease
 	mounted map[string]bool // volumes that it writes to
-	deleted bool            // its Node object
-	gen     int             // how many machines had the name before it
-	works   time.Time       // when it was up last
-	fenced  time.Time       // when it was put out of service last
+	deleted bool            // its Node object is deleted
+	gen     int             // number of earlier machines of the name
+	works   time.Time       // when it was last up
+	fenced  time.Time       // when it was last put out of service
 }
 
-// moment is a state of the machine from an instant on.
+// moment is a state of the machine, and the time at which it began.
 type moment struct {
 	at      time.Time
 	machine machines.Machine
 }
 
-// id is what the provider calls the machine.
+// id returns the provider's ID of the machine.
 func (h *host) id() string { return fmt.Sprintf("i-%s-%d", h.name, h.gen) }
 
 func (h *host) machine() machines.Machine { return h.past[len(h.past)-1].machine }
 
-// then is what was true at an instant.
+// then returns the state at a time.
 func (h *host) then(at time.Time) machines.Machine {
 	m := h.past[0].machine
 	for _, one := range h.past {
@@ -64,18 +64,18 @@ func (h *host) then(at time.Time) machines.Machine {
 	return m
 }
 
-// disk is a volume that one machine may have at a time, with the pod that uses it.
+// disk is a volume that can be attached to one machine at a time, with its pod.
 type disk struct {
 	name     string
-	attached string    // to which machine, at the provider
+	attached string    // the machine, at the provider
 	proof    string    // the name of its VolumeAttachment
-	pod      string    // on which node the pod is; empty while it waits
+	pod      string    // the pod's node; empty while it waits
 	stays    bool      // the pod tolerates every taint
 	leaving  bool      // the pod is being deleted
-	left     time.Time // since when
+	left     time.Time // when the deletion began
 }
 
-// story is a cluster with a provider, Kubernetes' controllers, and two managers that both believe to lead.
+// story is a cluster with a provider, Kubernetes' controllers, and two managers that both believe they lead.
 type story struct {
 	*testing.T
 	*rand.Rand
@@ -85,18 +85,18 @@ type story struct {
 	disks    []*disk
 	managers [2]*watcher
 	caches   [2]*lateCache
-	fading   bool // answers are late, and go back in time
-	quietNow bool // no faults any more
-	depth    int  // of what happens while something happens
+	fading   bool // answers are late, and may go back in time
+	quietNow bool // no more faults
+	depth    int  // of nested events
 	counts   map[string]int
 }
 
 const (
-	storyLag  = 20 * time.Second  // how old what the provider says may be
+	storyLag  = 20 * time.Second  // maximum age of the provider's answers
 	storyWait = 200 * time.Second // how long Kubernetes waits for a kubelet before it detaches by force
 )
 
-// lateCache is what a manager sees: what was there at an earlier time.
+// lateCache is a manager's cache, with an earlier state.
 type lateCache struct {
 	client.Client
 	nodes         corev1.NodeList
@@ -154,14 +154,14 @@ func (s *story) must(err error) {
 	}
 }
 
-// lead starts a manager that remembers nothing.
+// lead starts a manager without memory.
 func (s *story) lead(i int) {
 	o := Options{Driver: s, Log: slog.New(slog.DiscardHandler), Lag: storyLag}
 	s.managers[i] = newWatcher(o, s.caches[i], s.api, events.NewFakeRecorder(100_000))
 	s.managers[i].now, s.managers[i].atOnce = func() time.Time { return s.clock }, 1
 	s.managers[i].elected, s.managers[i].markTime = closed(), time.Millisecond
 	if i == 1 && !s.quietNow && s.IntN(2) == 0 {
-		s.managers[i].elected = make(chan struct{}) // It answers the driver all the same.
+		s.managers[i].elected = make(chan struct{}) // It still answers the driver.
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *story) switchTo(h *host, state machines.State, anew bool) {
 	h.past = append(h.past, moment{s.clock, m})
 }
 
-// Driver and Machine are the provider's.
+// Driver and Machine implement the provider.
 func (s *story) Driver() string { return driverName }
 
 func (s *story) Machine(_ context.Context, q machines.Query) (machines.Machine, error) {
@@ -198,7 +198,7 @@ func (s *story) host(name string) *host {
 	return s.hosts[slices.IndexFunc(s.hosts, func(h *host) bool { return h.name == name })]
 }
 
-// patch is the write of a manager, with a pause before it, and the judgement over it.
+// patch carries out a manager's write after a pause, and judges it.
 func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch,
 	options ...client.PatchOption) error {
 	s.meanwhile()
@@ -226,7 +226,7 @@ func (s *story) patch(ctx context.Context, c client.WithWatch, o client.Object, 
 	return nil
 }
 
-// judge is asked at the instant at which something is done about a node that is proven to be off.
+// judge checks an action on a node that is proven to be off, at the time of the action.
 func (s *story) judge(h *host, what string) {
 	switch {
 	case h.up && len(h.mounted) > 0:
@@ -241,7 +241,7 @@ func (s *story) judge(h *host, what string) {
 	}
 }
 
-// delete is the deletion of a pod, or of a VolumeAttachment, by a manager.
+// delete carries out a manager's deletion of a pod or a VolumeAttachment.
 func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 	s.meanwhile()
 	if a, ok := o.(*storagev1.VolumeAttachment); ok {
@@ -263,7 +263,7 @@ func (s *story) delete(ctx context.Context, c client.WithWatch, o client.Object,
 	return nil
 }
 
-// free is the deletion of a VolumeAttachment by a manager.
+// free carries out a manager's deletion of a VolumeAttachment.
 func (s *story) free(ctx context.Context, c client.WithWatch, a *storagev1.VolumeAttachment,
 	options ...client.DeleteOption) error {
 	if err := c.Delete(ctx, a, options...); err != nil {
@@ -283,7 +283,7 @@ func (s *story) free(ctx context.Context, c client.WithWatch, a *storagev1.Volum
 	return nil
 }
 
-// forget lets a pod go.
+// forget removes a pod.
 func (s *story) forget(name string) {
 	pod := &corev1.Pod{}
 	err := s.api.Get(s.Context(), client.ObjectKey{Namespace: "ns", Name: name}, pod)
@@ -296,7 +296,7 @@ func (s *story) forget(name string) {
 	s.must(client.IgnoreNotFound(err))
 }
 
-// meanwhile lets time pass in the middle of something, now and then a long time.
+// meanwhile lets time pass in the middle of an action, sometimes a long time.
 func (s *story) meanwhile() {
 	if s.depth > 0 || !s.fading || s.quietNow {
 		return
@@ -326,7 +326,7 @@ func (s *story) tainted(name string) bool {
 	return node != nil && slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == taintKey })
 }
 
-// join writes what a kubelet writes when it starts for the first time.
+// join writes the objects that a kubelet creates at its first start.
 func (s *story) join(h *host) {
 	s.counts["nodes that joined"]++
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: h.name,
@@ -368,13 +368,13 @@ func (s *story) renew(h *host) {
 	h.renewed = s.clock
 }
 
-// step is a second of the world without the managers.
+// step runs a second of the world without the managers.
 func (s *story) step() {
 	s.clock = s.clock.Add(time.Second)
 	for _, h := range s.hosts {
 		s.run(h)
 		seldom := 60
-		if h.up && s.tainted(h.name) { // It is back, and not out of trouble.
+		if h.up && s.tainted(h.name) { // It is back, and may fail again.
 			seldom = 15
 		}
 		if !s.quietNow && s.IntN(seldom) == 0 {
@@ -388,7 +388,7 @@ func (s *story) step() {
 	s.check()
 }
 
-// run is a second of a machine.
+// run runs a second of a machine.
 func (s *story) run(h *host) {
 	switch {
 	case h.machine().State == machines.Stopping && s.IntN(5) == 0:
@@ -397,7 +397,7 @@ func (s *story) run(h *host) {
 	case h.machine().State == machines.Running && !h.up && !s.clock.Before(h.boots):
 		h.up = true
 		h.boot++
-		for _, d := range s.disks { // The kubelet starts again the pods that the API server has for it still.
+		for _, d := range s.disks { // The kubelet restarts the pods that the API server still has for it.
 			if d.pod == h.name && !d.leaving && d.attached == h.id() && !h.cut {
 				h.mounted[d.name] = true
 			}
@@ -423,11 +423,11 @@ func (s *story) run(h *host) {
 	}
 }
 
-// befall is what may happen to a machine.
+// befall draws a fault or change of a machine.
 func (s *story) befall(h *host) {
 	h.boots = s.clock.Add(time.Duration(5+s.IntN(25)) * time.Second)
 	switch what := s.IntN(9); {
-	case what == 0 && h.machine().State == machines.Running: // It loses its power, and the provider knows at once.
+	case what == 0 && h.machine().State == machines.Running: // It loses power, and the provider knows at once.
 		h.up, h.mounted = false, map[string]bool{}
 		s.switchTo(h, machines.Stopped, false)
 		s.counts["lost power"]++
@@ -445,9 +445,9 @@ func (s *story) befall(h *host) {
 	case what == 5:
 		h.cut = !h.cut
 		s.counts["cut off or back"]++
-	case what == 6 && h.machine().State.Off() && !h.deleted && !h.cut: // As the cloud's own controller does.
+	case what == 6 && h.machine().State.Off() && !h.deleted && !h.cut: // Like the cloud's own controller.
 		s.deleteNode(h)
-	case what == 8 && h.up && h.cut && !h.deleted: // As a person does who takes it for dead.
+	case what == 8 && h.up && h.cut && !h.deleted: // Like a person who believes that it is dead.
 		s.deleteNode(h)
 		s.counts["Nodes deleted while they write"] += min(1, len(h.mounted))
 	case what == 7 && h.machine().State == machines.Running && !h.cut: // Its end may be seen before its silence.
@@ -468,12 +468,12 @@ func (s *story) deleteNode(h *host) {
 // replace starts another machine under the name of one that is terminated.
 func (s *story) replace(h *host) {
 	s.deleteNode(h)
-	h.gen, h.past, h.boots = h.gen+1, nil, s.clock.Add(5*time.Second) // Its name is free for a while.
+	h.gen, h.past, h.boots = h.gen+1, nil, s.clock.Add(5*time.Second) // The name is free for a while.
 	h.past = append(h.past, moment{s.clock, machines.Machine{State: machines.Running, Began: s.clock}})
 	s.counts["replaced"]++
 }
 
-// kubernetes is its node controller.
+// kubernetes runs Kubernetes' node controller.
 func (s *story) kubernetes() {
 	for _, h := range s.hosts {
 		node := s.node(h.name)
@@ -486,13 +486,13 @@ func (s *story) kubernetes() {
 	}
 }
 
-// works reports whether Kubernetes can have a pod run on a node.
+// works reports whether Kubernetes can run a pod on a node.
 func (s *story) works(h *host) bool {
 	node := s.node(h.name)
 	return node != nil && node.Status.Conditions[0].Status == corev1.ConditionTrue && !s.tainted(h.name)
 }
 
-// use is what the scheduler, the kubelets and the attach-detach controller do for a volume and its pod.
+// use runs the scheduler, the kubelets and the attach-detach controller for a volume and its pod.
 func (s *story) use(d *disk) {
 	if d.pod == "" {
 		s.schedule(d)
@@ -501,7 +501,7 @@ func (s *story) use(d *disk) {
 	h, node := s.host(d.pod), s.node(d.pod)
 	silent := node == nil || node.Status.Conditions[0].Status != corev1.ConditionTrue
 	often := 100
-	if d.stays && h.cut && s.tainted(h.name) { // A person is told to end it, and the kubelet does not hear of that.
+	if d.stays && h.cut && s.tainted(h.name) { // A person deletes it, and the kubelet does not know.
 		often = 20
 	}
 	evicted := s.tainted(h.name) && (!d.stays || s.quietNow)
@@ -509,7 +509,7 @@ func (s *story) use(d *disk) {
 		d.leaving, d.left = true, s.clock
 		s.must(s.api.Delete(s.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: d.name}}))
 	}
-	if d.leaving && node == nil { // Nobody else ends the pods of a node that is gone.
+	if d.leaving && node == nil { // No kubelet ends the pods of a node that is gone.
 		s.forget(d.name)
 	}
 	gone := silent || s.api.Get(s.Context(), client.ObjectKey{Namespace: "ns", Name: d.name}, &corev1.Pod{}) != nil
@@ -526,13 +526,13 @@ func (s *story) use(d *disk) {
 	}
 }
 
-// force detaches without asking the kubelet, as Kubernetes does. The driver asks a manager.
+// force detaches without the kubelet, as Kubernetes does. The driver asks a manager.
 func (s *story) force(d *disk, from *host) {
-	if d.attached == "" { // It was bound, and that is all.
+	if d.attached == "" { // It was only bound.
 		s.detach(d, from)
 		return
 	}
-	s.depth++ // Nothing happens between the answer and the detachment.
+	s.depth++ // No events between the answer and the detachment.
 	defer func() { s.depth-- }()
 	hold, err := s.managers[s.IntN(2)].Hold(s.Context(), holds.Query{Volume: d.name, Node: d.attached})
 	if err != nil || hold.Held {
@@ -554,7 +554,7 @@ func (s *story) attach(d *disk, to *host) {
 	d.attached = to.id()
 }
 
-// freed reports whether somebody has deleted the VolumeAttachment.
+// freed reports whether the VolumeAttachment was deleted.
 func (s *story) freed(d *disk) bool {
 	a := &storagev1.VolumeAttachment{}
 	err := s.api.Get(s.Context(), client.ObjectKey{Name: d.proof}, a)
@@ -596,7 +596,7 @@ func (s *story) schedule(d *disk) {
 	}
 }
 
-// check looks for two machines that write to one volume.
+// check checks that no two machines write to the same volume, and that it is attached to its writer.
 func (s *story) check() {
 	for _, d := range s.disks {
 		var writers []string
@@ -614,7 +614,7 @@ func (s *story) check() {
 
 func (s *story) manage() {
 	for i, m := range s.managers {
-		if s.quietNow || s.IntN(4) > 0 { // Else it sees what it saw before.
+		if s.quietNow || s.IntN(4) > 0 { // Otherwise its cache does not change.
 			s.must(s.caches[i].catchUp(s.Context(), s.api))
 		}
 		if !s.quietNow && s.IntN(200) == 0 {
@@ -627,7 +627,7 @@ func (s *story) manage() {
 	}
 }
 
-// run lives through a history, and then waits until all is well without faults.
+// live runs a history with faults, and then checks that all recovers without faults.
 func (s *story) live(seconds int) {
 	for range seconds {
 		s.step()
@@ -637,7 +637,7 @@ func (s *story) live(seconds int) {
 	for _, h := range s.hosts {
 		h.cut = false
 	}
-	first := s.hosts[0] // Somebody must be able to run the pods.
+	first := s.hosts[0] // One node must be able to run the pods.
 	switch first.machine().State {
 	case machines.Running:
 	case machines.Terminated:
@@ -662,12 +662,12 @@ func (s *story) live(seconds int) {
 	}
 }
 
-// TestHistories lets chance decide what happens next, first with a provider that says what is true or nothing, then
-// with one whose answers are late and go back in time, and with managers that fall asleep in the middle. At no
-// observation two machines write to a volume, and a machine that can write is never put out of service.
+// TestHistories runs random histories, first with a provider whose answers are true or missing, then with one whose
+// answers are late and may go back in time, and with managers that pause in the middle of an action. Two machines never
+// write to the same volume, and a machine that can write is never put out of service.
 func TestHistories(t *testing.T) {
 	seeds := uint64(4)
-	if testing.Short() { // Under the race detector, which needs no rare orders, the gate has no time for all.
+	if testing.Short() { // The gate's run with the race detector has no time for all, and needs no rare interleavings.
 		seeds = 1
 	}
 	for _, fading := range []bool{false, true} {

@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// Driver is what is asked about machines.
+// Driver answers questions about machines.
 type Driver interface {
 	Driver() string
 	Machine(ctx context.Context, query machines.Query) (machines.Machine, error)
@@ -29,24 +29,23 @@ type Driver interface {
 type Options struct {
 	Driver Driver
 	Log    *slog.Logger
-	// Lag is how old what the provider says may be, at most.
+	// Lag is the maximum age of the provider's answers.
 	Lag time.Duration
 }
 
 const (
-	period = time.Second      // from one look at the nodes to the next
-	missed = 11 * time.Second // a kubelet renews its Lease every ten, unless it is told otherwise
+	period = time.Second      // from one pass to the next
+	missed = 11 * time.Second // by default a kubelet renews its Lease every 10 s
 	quiet  = 15 * time.Second
-	// settled is how long a node must be silent before a person's taint counts for more than what its kubelet said last.
+	// settled is how long a node must be silent before a person's taint overrides the kubelet's last report.
 	settled   = 40 * time.Second
-	questions = 256 // that are asked at a time
-	lessons   = 64  // of them those that only learn: a node that is silent does not wait for them
-	// patience bounds a question, and a proof and what follows from it, so that nothing is done by an answer of long ago.
+	questions = 256 // maximum number of concurrent questions
+	lessons   = 64  // maximum that only learn, so that a silent node does not wait for them
+	// patience limits a question, and a proof with its consequences, so that no action is based on an old answer.
 	patience = 5 * time.Second
 )
 
-// Add adds the failover of nodes to what m runs, and returns what answers whether a volume may be detached, also in a
-// manager that does not lead.
+// Add adds the failover of nodes to m, and returns Hold, which also answers in a manager that does not lead.
 func Add(m ctrl.Manager, o Options) (func(context.Context, holds.Query) (holds.Hold, error), error) {
 	w := newWatcher(o, m.GetClient(), m.GetAPIReader(), m.GetEventRecorder("stowage-failover"))
 	if err := w.metrics.register(registry.Registry); err != nil {
@@ -73,24 +72,24 @@ func (w *watcher) leads() bool {
 	}
 }
 
-// watcher looks at the nodes, again and again. In a manager that does not lead it only learns, so that it can act as
-// soon as it does: the node that is lost may be the one of the manager that led.
+// watcher checks the nodes periodically. In a manager that does not lead it only learns, so that it can act as soon as
+// it leads: the lost node may be that of the previous leader.
 type watcher struct {
 	Options
 	timing
 	elected <-chan struct{} // closed once this manager leads
 	cache   client.Client
-	reader  client.Reader // reads past the cache
+	reader  client.Reader // bypasses the cache
 	events  events.EventRecorder
 	metrics *metrics
 	now     func() time.Time
-	atOnce  int // questions
+	atOnce  int // concurrent questions
 	// how long a detachment waits for our own taint to be seen
 	markTime time.Duration
-	records  map[string]*record // by the name of the node
+	records  map[string]*record // by node name
 	lost     map[lostNode]*lostRecord
 	ended    ended
-	seen     atomic.Pointer[map[string]record] // copies of records, for those that ask beside the looks
+	seen     atomic.Pointer[map[string]record] // copies of records, for Hold
 }
 
 func newWatcher(o Options, cache client.Client, reader client.Reader, recorder events.EventRecorder) *watcher {
@@ -103,8 +102,8 @@ func newWatcher(o Options, cache client.Client, reader client.Reader, recorder e
 	return w
 }
 
-// Start looks until the context ends. Nodes that are gone are looked for beside the others: no node that falls silent
-// waits for them.
+// Start runs passes until the context ends. Lost nodes are handled concurrently, so that a node that falls silent does
+// not wait for them.
 func (w *watcher) Start(ctx context.Context) error {
 	var loops errgroup.Group
 	loops.Go(func() error {
@@ -115,7 +114,7 @@ func (w *watcher) Start(ctx context.Context) error {
 	return loops.Wait()
 }
 
-// each does something again and again until the context ends.
+// each calls do periodically until the context ends.
 func (w *watcher) each(ctx context.Context, every time.Duration, failed string, do func(context.Context) error) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -132,13 +131,13 @@ func (w *watcher) each(ctx context.Context, every time.Duration, failed string, 
 	}
 }
 
-// pass looks at all nodes once.
+// pass checks all nodes once.
 func (w *watcher) pass(ctx context.Context) error {
 	seen, err := w.look(ctx)
 	if err != nil {
 		return err
 	}
-	now, leads := w.now(), w.leads() // Signs of life that are seen are not younger, however long the questions take.
+	now, leads := w.now(), w.leads() // No sign of life in seen is later, however long the questions take.
 	count, learned, copies := map[string]int{}, 0, make(map[string]record, len(seen))
 	var group errgroup.Group
 	group.SetLimit(w.atOnce)
@@ -165,7 +164,7 @@ func (w *watcher) pass(ctx context.Context) error {
 		group.Go(func() error { w.do(ctx, todo, s, r, now); return nil })
 	}
 	w.seen.Store(&copies)
-	_ = group.Wait() // Each has told of its own failure.
+	_ = group.Wait() // Each has reported its own failure.
 	for name := range w.records {
 		if _, present := copies[name]; !present {
 			delete(w.records, name)
@@ -177,7 +176,8 @@ func (w *watcher) pass(ctx context.Context) error {
 	return nil
 }
 
-// turn is what this manager does of the plan: one that does not lead learns, also whether the provider errs.
+// turn returns this manager's part of the plan: a manager that does not lead only learns, including whether the
+// provider errs.
 func turn(todo act, leads bool) act {
 	switch {
 	case leads:
@@ -188,13 +188,13 @@ func turn(todo act, leads bool) act {
 	return rest
 }
 
-// timingOf is the timing for a node: a kubelet renews its Lease four times in its duration.
+// timingOf returns the timing for a node: a kubelet renews its Lease four times in its duration.
 func (w *watcher) timingOf(s sight) timing {
 	longer := max(0, s.duration/4+time.Second-w.missed)
 	return timing{w.missed + longer, w.quiet + longer, w.lag, w.settled + longer}
 }
 
-// do does what is planned for a node as it was seen at an instant. Nobody else has its record meanwhile.
+// do carries out the plan for a node. Seen is the time of the pass. No other goroutine uses the record meanwhile.
 func (w *watcher) do(ctx context.Context, todo act, s sight, r *record, seen time.Time) {
 	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -210,10 +210,10 @@ func (w *watcher) do(ctx context.Context, todo act, s sight, r *record, seen tim
 	switch {
 	case todo == learn && s.ready && !r.silent(seen, w.timingOf(s).missed):
 		w.learned(s, r, found, says)
-	case todo == learn: // A manager that does not lead has asked.
+	case todo == learn: // This manager does not lead, or the Node is being deleted.
 	case found == proven:
 		w.fence(ctx, s, r)
-	case !s.ready || r.silent(seen, w.timingOf(s).quiet): // A renewal that comes late is no news.
+	case !s.ready || r.silent(seen, w.timingOf(s).quiet): // A late renewal is not reported.
 		w.tell(s, r, found, says)
 	}
 }
