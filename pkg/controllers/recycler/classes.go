@@ -12,18 +12,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// classKey is under which key the class of a volume is noted.
+// classKey returns the key under which the class of a volume is noted.
 func classKey(v *corev1.PersistentVolume) string {
 	return cmp.Or(storage.GetPersistentVolumeClass(v), v1alpha1.NoClass)
 }
 
-// classes reads the ConfigMap of the classes with recycled volumes, nil if there is none.
+// classes reads the ConfigMap of the classes with recycled volumes, or returns nil if it does not exist.
 func (r *reconciler) classes(ctx context.Context) (*corev1.ConfigMap, error) {
 	return find(ctx, r.live, r.Namespace, v1alpha1.RecycledClasses, &corev1.ConfigMap{})
 }
 
-// isNoted reports whether the class of a volume is known to have recycled volumes. Where that cannot be read, the step
-// that writes it fails, and tells of it.
+// isNoted reports whether the class of a volume is noted. If the list cannot be read it returns false, and the step
+// that writes it fails and reports the error.
 func (r *reconciler) isNoted(ctx context.Context, v *corev1.PersistentVolume) bool {
 	list, err := r.classes(ctx)
 	if err != nil || list == nil {
@@ -33,8 +33,8 @@ func (r *reconciler) isNoted(ctx context.Context, v *corev1.PersistentVolume) bo
 	return noted
 }
 
-// noteClass notes that there may be recycled volumes in the class of a volume, before it is one that claims can bind
-// to. Nobody but a person takes a class away again.
+// noteClass notes that the class of a volume may have recycled volumes, before claims can bind to the volume. Only a
+// person removes a class again.
 func (r *reconciler) noteClass(ctx context.Context, v *corev1.PersistentVolume) error {
 	list, err := r.classes(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *reconciler) noteClass(ctx context.Context, v *corev1.PersistentVolume) 
 	return r.write.Update(ctx, list)
 }
 
-// notNoted says what it means that the class of a volume could not be noted.
+// notNoted explains the failure to note the class of a volume.
 func (r *reconciler) notNoted(v *corev1.PersistentVolume, cause error) string {
 	return fmt.Sprintf("the class %q of the volume could not be written into the ConfigMap %s/%s, by which claims with a "+
 		"data source are kept from recycled volumes: %s", storage.GetPersistentVolumeClass(v), r.Namespace,

@@ -28,7 +28,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// telling is a recycler of one released volume whose events can be read.
+// telling returns a recycler of one released volume, the volume, and the recorded events.
 func telling(t *testing.T, one record, calls interceptor.Funcs,
 	objects ...client.Object) (*reconciler, *corev1.PersistentVolume, chan string) {
 	t.Helper()
@@ -60,8 +60,8 @@ func telling(t *testing.T, one record, calls interceptor.Funcs,
 	}, v, recorder.Events
 }
 
-// TestLongWords checks that the API server takes what is told of a scrub that failed, however much its pod has said: it
-// refuses an event with a text of more than 1,024 bytes, and nobody would hear of the failure.
+// TestLongWords checks that the API server accepts the events of a failed scrub, however long its pod's message is. It
+// refuses an event with a text of more than 1,024 bytes, and the failure would go unnoticed.
 func TestLongWords(t *testing.T) {
 	one := record{Name: "scrub", State: scrubbing, Failures: 1}
 	r, v, told := telling(t, one, interceptor.Funcs{})
@@ -83,8 +83,8 @@ func TestLongWords(t *testing.T) {
 	}
 }
 
-// TestNamespaceThatIsGone checks that a person hears why no scrub begins: without its namespace, or where that does not
-// admit it, the volume would stay Released without a word.
+// TestNamespaceThatIsGone checks that an event says why a scrub cannot begin, if its namespace is gone or does not
+// admit it. Otherwise the volume would silently stay Released.
 func TestNamespaceThatIsGone(t *testing.T) {
 	claims := schema.GroupResource{Resource: "persistentvolumeclaims"}
 	for name, refusal := range map[string]error{
@@ -112,7 +112,7 @@ func TestNamespaceThatIsGone(t *testing.T) {
 	}
 }
 
-// given is a scrubbed volume of the class about to be given back, and the recycler.
+// given returns a recycler and a scrubbed volume of the class that is about to be given back.
 func given(t *testing.T, class string, calls interceptor.Funcs) (*reconciler, client.ObjectKey, chan string) {
 	t.Helper()
 	r, v, told := telling(t, record{Name: "scrub", State: clean, Claim: "gone"}, calls)
@@ -123,8 +123,8 @@ func given(t *testing.T, class string, calls interceptor.Funcs) (*reconciler, cl
 	return r, client.ObjectKeyFromObject(v), told
 }
 
-// TestClassIsNotedFirst checks that a volume is given back only once its class is in the ConfigMap by which claims with
-// a data source are refused, beside the classes that are there.
+// TestClassIsNotedFirst checks that a volume is given back only once its class is in the ConfigMap that makes the
+// policy refuse claims with a data source, and that the other classes in it stay.
 func TestClassIsNotedFirst(t *testing.T) {
 	for class, key := range map[string]string{"fast": "fast", "": v1alpha1.NoClass} {
 		r, volume, _ := given(t, class, interceptor.Funcs{})
@@ -159,7 +159,7 @@ func TestClassIsNotedFirst(t *testing.T) {
 	}
 }
 
-// TestPolicyReadsTheList checks that the policy is bound to what the recycler writes.
+// TestPolicyReadsTheList checks that the policy reads the ConfigMap and key that the recycler writes.
 func TestPolicyReadsTheList(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/kubernetes/recycler/data-sources.yaml")
 	if err != nil {
@@ -173,8 +173,8 @@ func TestPolicyReadsTheList(t *testing.T) {
 	}
 }
 
-// TestClassThatIsNotNoted checks that a person hears why a volume is not given back when its class cannot be noted, as
-// with rights of an earlier version.
+// TestClassThatIsNotNoted checks that an event says why a volume is not given back if its class cannot be noted, for
+// example with the permissions of an earlier version.
 func TestClassThatIsNotNoted(t *testing.T) {
 	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, v1alpha1.RecycledClasses, errCut)
 	r, volume, told := given(t, "fast", interceptor.Funcs{
@@ -201,8 +201,8 @@ func TestClassThatIsNotNoted(t *testing.T) {
 	}
 }
 
-// TestScrubThatWaits checks that a person hears what a volume waits for after its scrub has begun, if that does not
-// pass, and once: on a node that is gone for good it is he who has to act. A scrub that works is no news.
+// TestScrubThatWaits checks that one event says what a volume waits for after its scrub has begun, if the wait is not
+// short: for a node that is gone for good a person must act. A running scrub causes no event.
 func TestScrubThatWaits(t *testing.T) {
 	meta := metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid",
 		Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}
@@ -223,7 +223,7 @@ func TestScrubThatWaits(t *testing.T) {
 		state   state
 		policy  corev1.PersistentVolumeReclaimPolicy
 		objects []client.Object
-		words   string // of the one event, or none
+		words   string // of the only event; empty for none
 	}{
 		"its node is lost": {failed, corev1.PersistentVolumeReclaimRetain, []client.Object{pod("node", "", true)},
 			"Normal RecycleWaits the pod recycler/scrub has been deleted, and the kubelet of node does not say"},
@@ -268,8 +268,8 @@ func TestScrubThatWaits(t *testing.T) {
 	}
 }
 
-// TestStoppedAndResumed checks that a person who stops the recycling of a volume in the middle of its scrub, and has it
-// go on later, costs it no attempt.
+// TestStoppedAndResumed checks that stopping a volume's recycling in the middle of a scrub and resuming it later costs
+// no attempt.
 func TestStoppedAndResumed(t *testing.T) {
 	r, v, told := telling(t, record{Name: "scrub", State: scrubbing, Claim: "scrub-uid"}, interceptor.Funcs{})
 	names := 0

@@ -16,19 +16,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// randomLength makes it impossible that two names are the same.
+// randomLength makes equal names practically impossible.
 const randomLength = 16
 
 // Options of the recycler.
 type Options struct {
 	Drivers   []string // whose volumes are recycled
 	Namespace string   // of the scrub claims and pods
-	Image     string   // of the scrub pods: that of the driver
-	// for which a volume is left alone after its release: kubelets stop pods that were deleted by force
+	Image     string   // of the scrub pods: the driver's image
+	// how long a released volume is left alone, so that kubelets stop force-deleted pods
 	Delay    time.Duration
 	Deadline time.Duration // of a scrub pod
 	Attempts int           // after which a volume becomes Failed
-	Workers  int           // how many volumes are looked at at a time
+	Workers  int           // volumes that are handled concurrently
 	Metrics  prometheus.Registerer
 }
 

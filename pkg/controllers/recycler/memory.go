@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// memory is what the process knows of volumes beside their records: since when something is so, by its own clock, and
-// what it said last. It may be lost.
+// memory holds the process's knowledge of volumes beyond their records: since when a condition holds, by its own clock,
+// and the text of the last event. It may be lost.
 type memory struct {
 	now func() time.Time
 
@@ -17,8 +17,8 @@ type memory struct {
 type past struct {
 	since map[string]time.Time
 	said  string
-	why   string    // what it waits for, nothing if it does not wait
-	from  time.Time // since when
+	why   string    // what the volume waits for, or ""
+	from  time.Time // when the wait began
 }
 
 func newMemory(now func() time.Time) *memory { return &memory{now: now, volumes: map[string]*past{}} }
@@ -30,7 +30,7 @@ func (m *memory) of(volume string) *past {
 	return m.volumes[volume]
 }
 
-// since is for how long something has been so.
+// since returns for how long a condition has been known to hold.
 func (m *memory) since(volume, what string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,14 +41,14 @@ func (m *memory) since(volume, what string) time.Duration {
 	return m.now().Sub(p.since[what])
 }
 
-// reset forgets since when something was so.
+// reset forgets since when a condition holds.
 func (m *memory) reset(volume, what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.of(volume).since, what)
 }
 
-// waits notes what a volume waits for, if its next step is to wait, and returns for how long it has waited for that.
+// waits notes what a volume waits for, if its next step is to wait, and returns how long it has waited for that.
 func (m *memory) waits(volume string, next step, why string) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -62,7 +62,7 @@ func (m *memory) waits(volume string, next step, why string) time.Duration {
 	return m.now().Sub(p.from)
 }
 
-// isNew notes what is said about a volume, and reports whether it is not what was said last.
+// isNew stores the text of an event about a volume, and reports whether it differs from the previous one.
 func (m *memory) isNew(volume, text string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

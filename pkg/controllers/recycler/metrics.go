@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what the leader counts.
+// metrics holds the metrics of the leader.
 type metrics struct {
 	scrubs  *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -30,7 +30,7 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// count counts a step that was taken, if it ends something.
+// count counts a step that was taken, if it ends a scrub or a volume's recycling.
 func (m *metrics) count(v view, next step) {
 	ending, ends := map[step]string{passed: "clean", broke: "failed", giveUp: "given_up"}[next]
 	if !ends {

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMetrics counts the ends of scrubs, and checks that deploy/observability lists what is exported.
+// TestMetrics checks the counts of scrubs, and that deploy/observability lists the exported series.
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m, err := newMetrics(registry)

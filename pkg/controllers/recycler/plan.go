@@ -15,12 +15,12 @@ type step string
 
 const (
 	nothing   step = ""
-	refuse    step = "refuse"    // tell why the volume is never recycled
-	wait      step = "wait"      // look again later
-	work      step = "work"      // the same, since the scrub goes on
+	refuse    step = "refuse"    // report why the volume is never recycled
+	wait      step = "wait"      // check again later
+	work      step = "work"      // check again later: the scrub is running
 	begin     step = "begin"     // write a record with a new name
 	makeClaim step = "makeClaim" // create the scrub claim
-	point     step = "point"     // have the volume name the scrub claim
+	point     step = "point"     // set the volume's claimRef to the scrub claim
 	makePod   step = "makePod"
 	passed    step = "passed" // write that the volume is clean
 	broke     step = "broke"  // write that the scrub failed
@@ -33,7 +33,7 @@ const (
 	giveUp    step = "giveUp"    // write the phase Failed
 )
 
-// view is all that a decision about one volume is based on.
+// view holds the data for a decision about one volume.
 type view struct {
 	volume   *corev1.PersistentVolume
 	record   *record
@@ -44,7 +44,7 @@ type view struct {
 	noted    bool // the volume's class is known to have recycled volumes
 }
 
-// plan decides on the next step, and says why where nothing goes on.
+// plan returns the next step, and the reason if the volume waits, fails or is refused.
 func plan(v view) (step, string) {
 	policy := v.volume.Spec.PersistentVolumeReclaimPolicy
 	isRetained := policy == corev1.PersistentVolumeReclaimRetain
@@ -77,8 +77,8 @@ func plan(v view) (step, string) {
 	}
 }
 
-// halt ends a scrub that is wanted no more. Nothing is left of one that was under way, so that its claim is missed by
-// nobody when it is wanted again.
+// halt ends a scrub that is no longer wanted. The record of a running scrub is dropped too. Otherwise its missing claim
+// would count as a failure when recycling resumes.
 func (v view) halt() (step, string) {
 	next, why := v.cleanup(nothing)
 	if next == nothing && v.record.State == scrubbing {
@@ -87,7 +87,7 @@ func (v view) halt() (step, string) {
 	return next, why
 }
 
-// isReleased reports whether a claim had the volume that is gone.
+// isReleased reports whether the volume's claim is gone.
 func (v view) isReleased() bool {
 	phase := v.volume.Status.Phase
 	return v.volume.Spec.ClaimRef != nil && (phase == corev1.VolumeReleased || phase == corev1.VolumeFailed)
@@ -99,7 +99,8 @@ func (v view) isPointed() bool {
 	return v.record != nil && v.record.Claim != "" && ref != nil && ref.UID == v.record.Claim
 }
 
-// start begins once nobody uses the volume. An unbound one may have been given back by a recycler that noted no class.
+// start begins a scrub once the volume is unused. An unbound volume may have been given back by a recycler that noted
+// no class.
 func (v view) start() (step, string) {
 	switch isUnbound := v.volume.Spec.ClaimRef == nil; {
 	case isUnbound && !v.noted:
@@ -113,8 +114,8 @@ func (v view) start() (step, string) {
 	return begin, ""
 }
 
-// take has the volume name the scrub claim. One that somebody has now is recycled once he releases it: no scrub of it
-// has failed.
+// take sets the volume's claimRef to the scrub claim. A volume with a new claim is recycled after its release: this
+// does not count as a failed scrub.
 func (v view) take() (step, string) {
 	if !v.isReleased() {
 		if next, why := v.dismantle(); next != nothing {
@@ -134,7 +135,7 @@ func (v view) take() (step, string) {
 	return point, ""
 }
 
-// scrub goes on until the pod has ended.
+// scrub advances a scrub until its pod has ended.
 func (v view) scrub() (step, string) {
 	if !v.isPointed() {
 		return v.take()
@@ -150,7 +151,7 @@ func (v view) scrub() (step, string) {
 	return v.judge()
 }
 
-// judge says what the scrub pod has come to.
+// judge evaluates the state of the scrub pod.
 func (v view) judge() (step, string) {
 	switch {
 	case !isOf(v.pod, v.volume.UID):
@@ -167,7 +168,7 @@ func (v view) judge() (step, string) {
 	return wait, v.idle()
 }
 
-// idle says why a scrub pod that has not ended does not run.
+// idle returns why a scrub pod that has not ended does not run.
 func (v view) idle() string {
 	begin := fmt.Sprintf("the scrub pod %s/%s ", v.pod.Namespace, v.pod.Name)
 	if v.pod.Status.Phase == corev1.PodSucceeded || v.pod.Status.Phase == corev1.PodFailed {
@@ -185,7 +186,7 @@ func (v view) idle() string {
 	return begin + "does not run on " + v.pod.Spec.NodeName + " yet"
 }
 
-// unscheduled is what the scheduler says of a pod.
+// unscheduled returns the scheduler's message about a pod.
 func unscheduled(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Message != "" {
@@ -195,14 +196,14 @@ func unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// cleanup removes what the scrub made, from the pod on, then takes the last step.
+// cleanup removes the scrub's pod, then its claim, then takes the last step.
 func (v view) cleanup(last step) (step, string) {
 	if next, why := v.dismantle(); next != nothing || last == nothing {
 		return next, why
 	}
 	switch {
 	case !v.isReleased() && (last == giveUp || !v.isPointed()):
-		return nothing, v.record.Message // Its release is an event.
+		return nothing, v.record.Message // Its release causes an event.
 	case !v.isReleased():
 		return wait, "the volume is not Released yet"
 	case last == giveUp && v.volume.Status.Phase == corev1.VolumeFailed:
@@ -218,7 +219,7 @@ func (v view) cleanup(last step) (step, string) {
 	return v.afterClass(last), ""
 }
 
-// afterClass is a step, or the one before it: a volume is given back to a class only once that is noted.
+// afterClass returns the step, or noteClass before it: a volume is given back only once its class is noted.
 func (v view) afterClass(next step) step {
 	if next == giveBack && !v.noted {
 		return noteClass
@@ -226,7 +227,7 @@ func (v view) afterClass(next step) step {
 	return next
 }
 
-// dismantle removes the pod, and the claim after it.
+// dismantle removes the pod, then the claim.
 func (v view) dismantle() (step, string) {
 	isOurPod := v.pod != nil && isOf(v.pod, v.volume.UID)
 	isOurClaim := v.claim != nil && isOf(v.claim, v.volume.UID)
@@ -246,7 +247,7 @@ func (v view) dismantle() (step, string) {
 	return nothing, ""
 }
 
-// isOf reports whether a scrub claim or pod is of this very volume.
+// isOf reports whether a scrub claim or pod belongs to this very volume.
 func isOf(o metav1.Object, volume types.UID) bool {
 	return o.GetLabels()[v1alpha1.RecyclingAnnotation] == string(volume)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// released is the view of a volume that was released and of which nothing else is known.
+// released returns the view of a released volume, with changes.
 func released(changes ...func(*view)) view {
 	v := view{volume: newVolume(), attempts: 3}
 	v.volume.Status.Phase = corev1.VolumeReleased
@@ -25,7 +25,7 @@ func released(changes ...func(*view)) view {
 	return v
 }
 
-// begun is the view of a volume whose scrub has got to a state, with its claim and its pod.
+// begun returns the view of a volume whose scrub is in a state, with its claim and pod.
 func begun(s state, changes ...func(*view)) view {
 	meta := metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid",
 		Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}
@@ -71,7 +71,7 @@ func containerWaits(v *view) {
 
 func failures(n int) func(*view) { return func(v *view) { v.record.Failures = n } }
 
-// usedBy is a pod of the released claim.
+// usedBy adds a pod of the released claim.
 func usedBy(changes ...func(*corev1.Pod)) func(*view) {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "user"},
 		Spec: corev1.PodSpec{NodeName: "node", Volumes: claimVolume("claim")}}
@@ -133,7 +133,7 @@ func phase(p corev1.PersistentVolumePhase) func(*view) {
 type planned struct {
 	view view
 	step step
-	why  string // a part of it
+	why  string // part of the reason
 }
 
 func TestPlan(t *testing.T) {
@@ -212,7 +212,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// unpointed has the volume name the claim of its tenant.
+// unpointed sets the claimRef to the tenant's claim.
 func unpointed(v *view) {
 	v.volume.Status.Phase = corev1.VolumeReleased
 	v.volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "tenant", Name: "claim", UID: "gone"}
@@ -226,7 +226,7 @@ func (c planned) check(t *testing.T) {
 	}
 }
 
-// TestUsers checks who keeps a volume from being scrubbed.
+// TestUsers checks which users keep a volume from being scrubbed.
 func TestUsers(t *testing.T) {
 	claim := func(uid types.UID, second int64) func(*view) {
 		return func(v *view) {
@@ -287,8 +287,8 @@ func TestUsers(t *testing.T) {
 	}
 }
 
-// TestDelay checks that a volume is left alone for the whole delay after each release, though nobody looked while
-// another claim had it.
+// TestDelay checks that a volume is left alone for the whole delay after each release, even without a reconciliation
+// while another claim had it.
 func TestDelay(t *testing.T) {
 	now := time.Unix(0, 0)
 	r := &reconciler{Options: Options{Delay: time.Minute}, memory: newMemory(func() time.Time { return now })}
@@ -306,7 +306,7 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// elsewhere has the volume be on another node only.
+// elsewhere restricts the volume to another node.
 func elsewhere(v *view) {
 	v.volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{
@@ -316,7 +316,7 @@ func elsewhere(v *view) {
 	}}
 }
 
-// TestTolerations checks that a scrub pod goes to nodes that people keep apart, and to none that Kubernetes says is in
+// TestTolerations checks that a scrub pod tolerates people's taints, but not those that Kubernetes gives to nodes in
 // trouble.
 func TestTolerations(t *testing.T) {
 	var node corev1.Node
@@ -330,7 +330,7 @@ func TestTolerations(t *testing.T) {
 	}
 }
 
-// TestRecord checks what cannot be read on a volume.
+// TestRecord checks that invalid records cannot be read.
 func TestRecord(t *testing.T) {
 	for _, text := range []string{"", "yes", "{}", `{"state":"Clean"}`} {
 		v := newVolume()

@@ -13,10 +13,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// target is where a scrub pod has the volume.
+// target is the path of the volume in a scrub pod.
 const target = "/volume"
 
-// meta is that of the scrub claim and pod. The label says whose they are.
+// meta returns the metadata of the scrub claim and pod. The label has the UID of their volume.
 func (r *reconciler) meta(v view) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Namespace: r.Namespace, Name: v.record.Name,
@@ -37,7 +37,8 @@ func (r *reconciler) newClaim(v view) *corev1.PersistentVolumeClaim {
 	}}
 }
 
-// newPod is the pod that scrubs: root, to remove the files of any owner, with two capabilities, and without a token.
+// newPod returns the scrub pod. It runs as root, to remove the files of any owner, with two capabilities and without a
+// token.
 func (r *reconciler) newPod(v view) *corev1.Pod {
 	no, root, seconds := false, int64(0), int64(r.Deadline.Seconds())
 	meta := r.meta(v)
@@ -56,7 +57,8 @@ func (r *reconciler) newPod(v view) *corev1.Pod {
 	}}
 }
 
-// container runs the scrub, with the capabilities for files of others and for those in sticky directories.
+// container returns the container of the scrub, with the capabilities for the files of other owners and in sticky
+// directories.
 func (r *reconciler) container(volume *corev1.PersistentVolume) corev1.Container {
 	no, yes := false, true
 	container := corev1.Container{
@@ -80,8 +82,8 @@ func (r *reconciler) container(volume *corev1.PersistentVolume) corev1.Container
 	return container
 }
 
-// tolerations are for the taints that people gave to the nodes on which the volume can be mounted. Those by which
-// Kubernetes says that something is wrong with a node keep the pod from it.
+// tolerations returns tolerations for the taints that people gave to the nodes on which the volume can be mounted. It
+// omits the taints that Kubernetes gives to nodes with problems: they keep the pod away.
 func tolerations(volume *corev1.PersistentVolume, nodes []corev1.Node) (all []corev1.Toleration) {
 	for i := range nodes {
 		if !canMount(&nodes[i], volume) {

@@ -11,11 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// moment is for how long a list of the whole cluster is good enough as a reason to wait.
+// moment is how long a list of the whole cluster is valid as a reason to wait.
 const moment = 10 * time.Second
 
-// recent are the lists of the whole cluster that a look has read. Many volumes may wait for one node: it is looked at
-// once in a moment for all of them. That nobody uses a volume is never concluded from these.
+// recent holds the last lists of the whole cluster. Many volumes may wait for one node, and share the lists for a
+// moment. They never prove that a volume is unused.
 type recent struct {
 	mu          sync.Mutex
 	at          time.Time
@@ -23,14 +23,15 @@ type recent struct {
 	attachments []storagev1.VolumeAttachment
 }
 
-// dependsOnUsers reports whether a step is taken only if nobody uses the volume, or only where it can be mounted.
-// Nothing of that is read for any other.
+// dependsOnUsers reports whether a step requires that the volume is unused, or depends on where it can be mounted. For
+// other steps these are not read.
 func dependsOnUsers(next step) bool {
 	return slices.Contains([]step{begin, makeClaim, point, makePod, giveBack}, next)
 }
 
-// readUsers reads who may use a volume, until it knows of somebody. Pods come last but for nodes: a pod that is gone
-// before its claim, or its node's word, is no user. A scrub's pod is made where the volume can be mounted.
+// readUsers reads the possible users of a volume, and stops at the first. Pods are read after the claim and before the
+// nodes: a pod that is gone before its claim, or before its node's report, is no user. For a scrub pod it reads only
+// the cluster's lists, which show where the volume can be mounted.
 func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVolume, next step) (u users, err error) {
 	if next == makePod {
 		err = r.readCluster(ctx, &u)
@@ -65,7 +66,7 @@ func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVol
 	return u, err
 }
 
-// recently adds to the users what another look has read a moment ago, if somebody is among that who uses the volume.
+// recently adds the recent lists to the users, and reports whether the volume has a user then.
 func (r *reconciler) recently(u users, volume *corev1.PersistentVolume) (users, bool) {
 	r.recent.mu.Lock()
 	defer r.recent.mu.Unlock()
@@ -87,7 +88,7 @@ func (r *reconciler) readCluster(ctx context.Context, u *users) error {
 	if err := r.live.List(ctx, &nodes); err != nil {
 		return err
 	}
-	for i := range nodes.Items { // They are kept for a while.
+	for i := range nodes.Items { // The lists are kept for a while.
 		nodes.Items[i].ManagedFields, nodes.Items[i].Status.Images = nil, nil
 	}
 	u.attachments, u.nodes = attachments.Items, nodes.Items
@@ -97,14 +98,14 @@ func (r *reconciler) readCluster(ctx context.Context, u *users) error {
 	return nil
 }
 
-// attaches reports whether a VolumeAttachment tells where a volume is used.
+// attaches reports whether VolumeAttachments show where a volume is used.
 func (r *reconciler) attaches(ctx context.Context, volume *corev1.PersistentVolume) (bool, error) {
 	if volume.Spec.CSI == nil {
 		return false, nil
 	}
 	driver, err := find(ctx, r.live, "", volume.Spec.CSI.Driver, &storagev1.CSIDriver{})
 	if err != nil || driver == nil {
-		return err == nil, err // Without an object Kubernetes attaches.
+		return err == nil, err // Without a CSIDriver Kubernetes attaches.
 	}
 	return driver.Spec.AttachRequired == nil || *driver.Spec.AttachRequired, nil
 }

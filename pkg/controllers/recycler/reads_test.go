@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// waiting is a recycler of so many volumes that wait, beside these objects, with its clock, and how many lists of nodes
-// and of attachments it has read.
+// waiting returns a recycler with number waiting volumes and these objects, its clock, and the number of lists of nodes
+// and attachments that it has read.
 func waiting(t *testing.T, number int, objects ...client.Object) (r *reconciler, now *time.Time, lists *int) {
 	t.Helper()
 	lists, now = new(int), new(time.Unix(1000, 0))
@@ -42,7 +42,7 @@ func waiting(t *testing.T, number int, objects ...client.Object) (r *reconciler,
 	return r, now, lists
 }
 
-// waitsFor lets a recycler look at a volume that waits, and returns for how long.
+// waitsFor reconciles a waiting volume, and returns the pause.
 func waitsFor(t *testing.T, r *reconciler, volume string) time.Duration {
 	t.Helper()
 	result, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: volume}})
@@ -52,8 +52,8 @@ func waitsFor(t *testing.T, r *reconciler, volume string) time.Duration {
 	return result.RequeueAfter
 }
 
-// TestListsAreShared checks that many volumes which wait for one node do not have the whole cluster read for each of
-// them, and that they go on once it answers.
+// TestListsAreShared checks that many volumes that wait for one node share the lists of the cluster, and continue once
+// the node answers.
 func TestListsAreShared(t *testing.T) {
 	no := false
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"},
@@ -79,8 +79,8 @@ func TestListsAreShared(t *testing.T) {
 	}
 }
 
-// TestCheapReasonsComeFirst checks that nothing of the whole cluster is read while the claim that had the volume, or a
-// pod of it, is there.
+// TestCheapReasonsComeFirst checks that no list of the whole cluster is read while the volume's claim, or a pod of it,
+// exists.
 func TestCheapReasonsComeFirst(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "claim", UID: "gone"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "user"},
@@ -93,8 +93,8 @@ func TestCheapReasonsComeFirst(t *testing.T) {
 	}
 }
 
-// TestPausesGrow checks that a volume which waits for the same is looked at ever less often, and more often again when
-// it waits for something else.
+// TestPausesGrow checks that the pauses grow while a volume waits for the same condition, and restart with another
+// condition.
 func TestPausesGrow(t *testing.T) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "claim", UID: "gone"}}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "user"},

@@ -15,19 +15,20 @@ import (
 )
 
 const (
-	pause   = 3 * time.Second        // between two looks at a volume that is being recycled
-	longest = time.Minute            // between two looks at one that has waited for the same for long
+	pause   = 3 * time.Second        // between two checks of a volume that is being recycled
+	longest = time.Minute            // maximum between two checks of a volume that waits
 	soon    = 100 * time.Millisecond // after a step
-	retry   = 30 * time.Second       // before the second scrub of a volume, and doubled for each later one
+	retry   = 30 * time.Second       // before the second scrub of a volume, doubled for each later one
 	slack   = 10 * time.Minute       // for a scrub pod to start
-	course  = time.Minute            // which a scrub waits for anything without a word
-	doubled = 7                      // times at most
+	course  = time.Minute            // how long a scrub waits without an event
+	doubled = 7                      // maximum number of doublings
 
-	// unhurried is which part of the time that a volume has waited for the same passes until the next look.
+	// unhurried divides the time that a volume has waited for the same condition: the quotient is the pause until the next
+	// check.
 	unhurried = 8
 )
 
-// reconciler recycles volumes. What decides about data is read past any cache.
+// reconciler recycles volumes. Decisions about data are based on live reads.
 type reconciler struct {
 	Options
 	cache   client.Reader
@@ -37,7 +38,7 @@ type reconciler struct {
 	memory  *memory
 	recent  recent
 	metrics *metrics
-	newName func() string // of a scrub, never the same twice
+	newName func() string // unique name of a scrub
 }
 
 // Reconcile takes one step with one volume.
@@ -60,7 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err = r.take(ctx, v, next, why)
 	r.complain(v, next, err)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err) {
-		return ctrl.Result{RequeueAfter: pause}, nil // Somebody was faster: look again.
+		return ctrl.Result{RequeueAfter: pause}, nil // Another writer was faster: read again.
 	}
 	switch next {
 	case nothing, refuse:
@@ -72,12 +73,12 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	}
 }
 
-// isOurs reports whether this recycler has anything to do with a volume.
+// isOurs reports whether this recycler handles a volume.
 func (r *reconciler) isOurs(v *corev1.PersistentVolume) bool {
 	return concerns(v) && slices.Contains(r.Drivers, driverOf(v))
 }
 
-// driverOf names the driver of a volume, or Kubernetes' own plugin.
+// driverOf returns the name of a volume's driver, or of Kubernetes' own plugin.
 func driverOf(v *corev1.PersistentVolume) string {
 	switch {
 	case v.Spec.CSI != nil:
@@ -92,7 +93,7 @@ func driverOf(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// decide reads the world and plans a step, by the clock too.
+// decide reads the objects and plans a step, taking the time into account.
 func (r *reconciler) decide(ctx context.Context,
 	volume *corev1.PersistentVolume) (v view, next step, why string, err error) {
 	one, unreadable := readRecord(volume)
@@ -112,8 +113,8 @@ func (r *reconciler) decide(ctx context.Context,
 	return v, next, why, nil
 }
 
-// look reads how far a volume is: all that a decision is based on but its users. The claim is read before the pod:
-// without the one, the other cannot have started since.
+// look reads all data for a decision except the volume's users. The claim is read before the pod: without a claim, a
+// pod cannot have started since.
 func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 	var err error
 	if v.record != nil {
@@ -130,7 +131,7 @@ func (r *reconciler) look(ctx context.Context, v view) (view, error) {
 	return v, nil
 }
 
-// find reads an object, nil if there is none.
+// find reads an object, or returns nil if it does not exist.
 func find[T client.Object](ctx context.Context, from client.Reader, namespace, name string, into T) (T, error) {
 	var none T
 	if err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
@@ -139,12 +140,12 @@ func find[T client.Object](ctx context.Context, from client.Reader, namespace, n
 	return into, nil
 }
 
-// pace holds a step back until its time has come, and ends a scrub whose time is over.
+// pace delays a step until it is due, and fails a scrub that takes too long.
 func (r *reconciler) pace(v view, next step, why string) (step, string) {
 	name := v.volume.Name
 	switch {
 	case next == wait && v.record == nil:
-		r.memory.reset(name, unused(v.volume)) // Who waits for nobody to use it begins anew.
+		r.memory.reset(name, unused(v.volume)) // The volume is in use: its delay starts again.
 	case next == begin && v.record == nil:
 		if r.memory.since(name, unused(v.volume)) < r.Delay {
 			return wait, "the volume has just been released"
@@ -161,11 +162,11 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 	return next, why
 }
 
-// unused names the time since which nobody has used a volume. Each claim that had the volume begins a time of its own.
+// unused returns the key for the time since which a volume has not been used. Each claim of the volume has its own key.
 func unused(v *corev1.PersistentVolume) string { return "unused since " + string(v.Spec.ClaimRef.UID) }
 
-// tell says in an event why nothing goes on, once. What a scrub waits for in its course lasts for a moment, and is told
-// if it does not pass.
+// tell records an event, once, that says why a volume waits or is refused. The normal waits of a scrub are short, and
+// are reported only after some time.
 func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
 	isCourse := next == wait && v.isPointed() && waited < course
 	if next != refuse && next != wait || isCourse || !r.memory.isNew(v.volume.Name, why) {
@@ -178,13 +179,13 @@ func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
 	r.say(v, kind, reason, why)
 }
 
-// complain says in an event, once, that the API server refused what is made for a volume: a scrub cannot begin, as its
-// namespace is gone or does not admit the claim or the pod, or the volume cannot be given back.
+// complain records an event, once, if the API server refused an object for a volume. A scrub cannot begin because its
+// namespace is gone or does not admit the claim or pod, or the volume cannot be given back.
 func (r *reconciler) complain(v view, next step, cause error) {
 	var reason, text string
 	switch {
 	case cause == nil || apierrors.IsAlreadyExists(cause) || apierrors.IsConflict(cause):
-		return // Or somebody was faster.
+		return // Nothing failed, or another writer was faster.
 	case next == makeClaim, next == makePod:
 		reason, text = "ScrubRefused", fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s,"+
 			" and the API server says: %s", r.Namespace, cause)
@@ -198,11 +199,11 @@ func (r *reconciler) complain(v view, next step, cause error) {
 	}
 }
 
-// mostNote is how long the text of an event may be, in bytes, a little less than the API server takes: it takes none of
-// one that is longer.
+// mostNote is the maximum length of an event's text in bytes, slightly below the API server's limit. The API server
+// refuses longer events.
 const mostNote = 1000
 
-// say writes an event of the volume. Pods and people write a part of what it says.
+// say records an event of the volume. Parts of its text come from pods and people.
 func (r *reconciler) say(v view, kind, reason, text string) {
 	if len(text) > mostNote {
 		text = strings.ToValidUTF8(text[:mostNote], "")

@@ -11,16 +11,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// state is how far one scrub is.
+// state is the progress of one scrub.
 type state string
 
 const (
 	scrubbing state = "Scrubbing" // the volume may hold data
 	clean     state = "Clean"     // the pod has verified that it holds none
-	failed    state = "Failed"    // the volume may hold data; what the scrub made is removed, then another may begin
+	failed    state = "Failed"    // the volume may hold data; the scrub's objects are removed before another scrub
 )
 
-// record is the value of the annotation that says how far the recycling of a volume is.
+// record is the value of the annotation with the progress of a volume's recycling.
 type record struct {
 	Name     string    `json:"name"` // of the scrub claim and pod
 	State    state     `json:"state"`
@@ -29,7 +29,7 @@ type record struct {
 	Message  string    `json:"message,omitempty"`
 }
 
-// readRecord reads what stands on a volume, nil if nothing does.
+// readRecord reads the record on a volume, or returns nil if it has none.
 func readRecord(v *corev1.PersistentVolume) (*record, error) {
 	text, there := v.Annotations[v1alpha1.RecyclingAnnotation]
 	if !there {
@@ -48,7 +48,7 @@ func readRecord(v *corev1.PersistentVolume) (*record, error) {
 	return r, nil
 }
 
-// isWanted reports whether a volume bears the annotation by which it is recycled.
+// isWanted reports whether a volume has the annotation that requests recycling.
 func isWanted(v *corev1.PersistentVolume) bool {
 	return v.Annotations[v1alpha1.RecycleAnnotation] == "true"
 }

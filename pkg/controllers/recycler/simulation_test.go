@@ -36,8 +36,8 @@ const (
 	protection   = "kubernetes.io/pvc-protection"
 )
 
-// simulation is a volume among tenants, with a model of Kubernetes and of two nodes, and two recyclers whose writes are
-// lost, or made late.
+// simulation has a volume, its tenants, a model of Kubernetes and of two nodes, and two recyclers whose writes may be
+// lost or late.
 type simulation struct {
 	*testing.T
 	*rand.Rand
@@ -45,25 +45,25 @@ type simulation struct {
 	leaders [2]*reconciler
 	clock   time.Time
 	faults  bool
-	late    []func() // writes of leaders that sleep in the middle of one
+	late    []func() // writes of leaders that pause in the middle of one
 	serial  int
 	history []string
 
 	attaches    bool      // the driver has an attach step
-	isDown      bool      // the tenant's node is out of touch: what runs there runs on, and is not told of
-	isOtherDown bool      // that of the scrubs
-	data        types.UID // of which tenant's claim there are data in the volume
-	wasReleased bool      // the volume, once: since then whoever gets it unbound gets a recycled one
-	// by which tenant's claim a pod on the node has the volume mounted, whether its object exists or not
+	isDown      bool      // the tenant's node is not reachable: its pods run on, unreported
+	isOtherDown bool      // the same for the scrubs' node
+	data        types.UID // the tenant's claim whose data are in the volume
+	wasReleased bool      // the volume was released once: from then on it is a recycled one
+	// the tenant's claim of the pod that has the volume mounted, whether its object exists or not
 	mounted types.UID
 	by      types.UID // that pod
-	gone    time.Time // since when the kubelet knows that it is to be stopped
+	gone    time.Time // since when the kubelet knows that it must stop the pod
 	scrubs  string    // the name of the scrub pod that runs on the node
 }
 
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
-	// A seed repeats a run.
+	// A seed reproduces a run.
 	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true}
 	s.attaches = s.IntN(2) == 0
 	scheme := runtime.NewScheme()
@@ -83,7 +83,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	return s
 }
 
-// start starts a recycler anew.
+// start restarts a recycler.
 func (s *simulation) start(i int) {
 	s.Helper()
 	own := interceptor.NewClient(s.api, interceptor.Funcs{
@@ -115,7 +115,7 @@ func (s *simulation) start(i int) {
 	}
 }
 
-// disturb makes a write, or loses it, or its answer, or has it made at some later time.
+// disturb makes a write, loses it, loses its answer, or delays it.
 func (s *simulation) disturb(write func() error) error {
 	if !s.faults {
 		return write()
@@ -146,7 +146,7 @@ func (s *simulation) create(o client.Object) error {
 	return s.api.Create(context.Background(), o)
 }
 
-// remove deletes what has the UID.
+// remove deletes the object if its UID matches.
 func (s *simulation) remove(o client.Object) error {
 	now, _ := o.DeepCopyObject().(client.Object)
 	if err := s.api.Get(context.Background(), client.ObjectKeyFromObject(o), now); err != nil {
@@ -169,7 +169,7 @@ func (s *simulation) note(format string, all ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, all...))
 }
 
-// violated ends the test with the history.
+// violated fails the test and logs the history.
 func (s *simulation) violated(format string, all ...any) {
 	s.Helper()
 	for _, line := range s.history {
@@ -199,7 +199,7 @@ func (s *simulation) pods() []corev1.Pod {
 	return list.Items
 }
 
-// recycle lets a recycler take steps, until it waits or fails.
+// recycle lets a recycler take steps until it waits or fails.
 func (s *simulation) recycle(i int) {
 	s.Helper()
 	for range 3 {
@@ -223,7 +223,7 @@ func (s *simulation) recycle(i int) {
 	}
 }
 
-// tenant makes a claim and a pod, or deletes them, at times by force.
+// tenant creates a claim and a pod, or deletes them, sometimes by force.
 func (s *simulation) tenant() {
 	s.Helper()
 	for _, c := range s.claims() {
@@ -258,15 +258,15 @@ func (s *simulation) tenant() {
 	}
 }
 
-// isUnbound reports whether the volume is there for any claim.
+// isUnbound reports whether any claim can be bound to the volume.
 func (s *simulation) isUnbound() bool {
 	s.Helper()
 	v := s.volume()
 	return v.Spec.ClaimRef == nil && v.Status.Phase == corev1.VolumeAvailable
 }
 
-// restores has a claim be one of a snapshot, unless the policy refuses it: that goes by what the recycler has noted.
-// While the volume is not unbound such a claim is none of ours: a volume is made for it.
+// restores gives a claim a snapshot as its source, unless the policy refuses it because the recycler has noted the
+// class. It is called only while the volume is unbound: otherwise another volume is created for such a claim.
 func (s *simulation) restores(claim *corev1.PersistentVolumeClaim) bool {
 	s.Helper()
 	list, err := find(s.Context(), s.api, ownNamespace, v1alpha1.RecycledClasses, &corev1.ConfigMap{})
@@ -281,7 +281,7 @@ func (s *simulation) restores(claim *corev1.PersistentVolumeClaim) bool {
 	return true
 }
 
-// bind is what kube-controller-manager does: it binds, writes phases and lets claims go that no pod uses.
+// bind acts as kube-controller-manager: it binds, writes phases, and releases deleted claims that no pod uses.
 func (s *simulation) bind() {
 	s.Helper()
 	v := s.volume()
@@ -341,7 +341,7 @@ func (s *simulation) phase(v *corev1.PersistentVolume) corev1.PersistentVolumePh
 	return corev1.VolumeReleased
 }
 
-// tenantsKubelet starts and stops the tenant's pods, on a node that may be out of touch: what runs there runs on.
+// tenantsKubelet starts and stops the tenant's pods. While its node is not reachable, they run on.
 func (s *simulation) tenantsKubelet() {
 	s.Helper()
 	if s.mounted != "" {
@@ -359,7 +359,7 @@ func (s *simulation) tenantsKubelet() {
 	s.attach()
 }
 
-// scrubsKubelet does the same for scrub pods, on another node.
+// scrubsKubelet does the same for the scrub pods on another node.
 func (s *simulation) scrubsKubelet() {
 	s.Helper()
 	s.work()
@@ -380,7 +380,7 @@ func (s *simulation) scrubsKubelet() {
 	s.attach()
 }
 
-// stop stops the tenant's pod, if its object is gone.
+// stop stops the tenant's pod if its object is gone.
 func (s *simulation) stop() {
 	s.Helper()
 	if s.mounted != "" && !slices.ContainsFunc(s.pods(), func(p corev1.Pod) bool { return p.UID == s.by }) {
@@ -389,8 +389,8 @@ func (s *simulation) stop() {
 	}
 }
 
-// stopInTime has a kubelet that is in touch stop pods within less than the recycler's delay. Where there is no attach
-// step, nothing else tells.
+// stopInTime makes a reachable kubelet stop pods within less than the recycler's delay. Without an attach step nothing
+// else shows that a pod runs.
 func (s *simulation) stopInTime() {
 	s.Helper()
 	switch {
@@ -404,7 +404,7 @@ func (s *simulation) stopInTime() {
 	}
 }
 
-// runTenant has a tenant's pod mount the volume and write.
+// runTenant lets a tenant's pod mount the volume and write.
 func (s *simulation) runTenant(p *corev1.Pod) {
 	s.Helper()
 	ref := s.volume().Spec.ClaimRef
@@ -418,7 +418,7 @@ func (s *simulation) runTenant(p *corev1.Pod) {
 	}
 }
 
-// runScrub starts a scrub, if the claim of its pod is bound.
+// runScrub starts a scrub if the claim of its pod is bound.
 func (s *simulation) runScrub(p *corev1.Pod) {
 	s.Helper()
 	for _, c := range s.claims() {
@@ -434,7 +434,8 @@ func (s *simulation) runScrub(p *corev1.Pod) {
 	}
 }
 
-// work is what a scrub does, until it ends: it goes on while its kubelet is out of touch, and nobody hears of its end.
+// work continues a scrub until it ends. While its kubelet is not reachable, the scrub runs on, and its end is not
+// reported.
 func (s *simulation) work() {
 	s.Helper()
 	if s.scrubs == "" {
@@ -463,7 +464,7 @@ func (s *simulation) work() {
 	}
 }
 
-// end is the kubelet's last word about a scrub pod.
+// end writes the kubelet's last report about a scrub pod.
 func (s *simulation) end(p *corev1.Pod, phase corev1.PodPhase) {
 	s.Helper()
 	s.note("%s is %s", p.Name, phase)
@@ -471,7 +472,7 @@ func (s *simulation) end(p *corev1.Pod, phase corev1.PodPhase) {
 	s.must(s.api.Status().Update(s.Context(), p))
 }
 
-// attach has a VolumeAttachment while the volume is mounted.
+// attach keeps a VolumeAttachment while the volume is mounted.
 func (s *simulation) attach() {
 	s.Helper()
 	name, key := "v", client.ObjectKey{Name: "attachment"}
@@ -487,7 +488,7 @@ func (s *simulation) attach() {
 	}
 }
 
-// touch has a node be in touch or not.
+// touch makes a node reachable or not.
 func (s *simulation) touch(name string, isDown *bool, to bool) {
 	s.Helper()
 	*isDown = to
@@ -501,7 +502,7 @@ func (s *simulation) touch(name string, isDown *bool, to bool) {
 	s.must(s.api.Status().Update(s.Context(), node))
 }
 
-// meddle is somebody who deletes what the recycler has made, by force.
+// meddle deletes the recycler's claims and pods by force.
 func (s *simulation) meddle() {
 	s.Helper()
 	for _, p := range s.pods() {
@@ -518,7 +519,7 @@ func (s *simulation) meddle() {
 	}
 }
 
-// happen lets one thing happen.
+// happen runs one random event.
 func (s *simulation) happen() {
 	s.Helper()
 	s.clock = s.clock.Add(time.Duration(s.IntN(40)) * time.Second)
@@ -548,7 +549,7 @@ func (s *simulation) happen() {
 	}
 }
 
-// rest lets all come to an end, and judges what is left.
+// rest lets all work end, and checks the final state.
 func (s *simulation) rest() {
 	s.Helper()
 	for _, write := range s.late {
@@ -576,9 +577,10 @@ func (s *simulation) rest() {
 	}
 }
 
-// TestSimulation runs two recyclers that are cut short at any write, or make it late, beside tenants, a node that is
-// out of touch at times, and somebody who deletes what they made. No volume is scrubbed while it is bound or mounted,
-// none is bound with another's data, none that was recycled to a claim that is to be restored, and nothing is left.
+// TestSimulation runs two recyclers whose writes may be lost or late, together with tenants, nodes that are sometimes
+// not reachable, and a person who deletes the recyclers' objects. No volume is scrubbed while it is bound or mounted,
+// none is bound with another's data, no recycled volume is bound to a claim with a data source, and nothing is left
+// over.
 func TestSimulation(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(30) {

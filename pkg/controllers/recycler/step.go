@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// take does one step, which is one write at most.
+// take carries out one step, with at most one write.
 func (r *reconciler) take(ctx context.Context, v view, next step, why string) error {
 	switch next {
 	case makeClaim:
@@ -44,7 +44,7 @@ func (r *reconciler) take(ctx context.Context, v view, next step, why string) er
 	return nil
 }
 
-// note writes how far the volume is.
+// note writes the state of the volume's recycling.
 func (r *reconciler) note(ctx context.Context, v view, next step, why string) error {
 	one := record{}
 	if v.record != nil {
@@ -74,7 +74,7 @@ func (r *reconciler) note(ctx context.Context, v view, next step, why string) er
 	return nil
 }
 
-// save writes a record under the version of the volume that was seen.
+// save writes a record with the resource version of the volume that was seen.
 func (r *reconciler) save(ctx context.Context, v *corev1.PersistentVolume, one record) error {
 	text, err := json.Marshal(one)
 	if err != nil {
@@ -84,7 +84,7 @@ func (r *reconciler) save(ctx context.Context, v *corev1.PersistentVolume, one r
 	return r.write.Update(ctx, v)
 }
 
-// giveBack lets Kubernetes make the volume Available.
+// giveBack clears the claimRef and the record, so that Kubernetes makes the volume Available.
 func (r *reconciler) giveBack(ctx context.Context, v view) error {
 	v.volume.Spec.ClaimRef = nil
 	delete(v.volume.Annotations, v1alpha1.RecyclingAnnotation)
@@ -97,7 +97,7 @@ func (r *reconciler) giveBack(ctx context.Context, v view) error {
 	return nil
 }
 
-// giveUp writes the phase Failed, which Kubernetes leaves as it is.
+// giveUp writes the phase Failed, which Kubernetes leaves unchanged.
 func (r *reconciler) giveUp(ctx context.Context, v view, why string) error {
 	text := fmt.Sprintf("all %d scrubs failed, the last one since: %s. Remove the annotation %s to have the volume "+
 		"scrubbed again",

@@ -15,7 +15,7 @@ import (
 
 const sweepPeriod = time.Minute
 
-// sweepAll removes now and then, as the leader only, what no record names.
+// sweepAll runs sweep periodically. Only the leader runs it.
 func (r *reconciler) sweepAll(ctx context.Context) error {
 	ticker := time.NewTicker(sweepPeriod)
 	defer ticker.Stop()
@@ -31,8 +31,8 @@ func (r *reconciler) sweepAll(ctx context.Context) error {
 	}
 }
 
-// sweep removes the scrub claims and pods that no record names: a leader that had lost its lease made them, or their
-// volume is gone. They are listed before records are read, and a record names them before they are made.
+// sweep removes the scrub claims and pods that no record names: a leader that had lost its lease created them, or their
+// volume is gone. They are listed before records are read, and a record names them before they are created.
 func (r *reconciler) sweep(ctx context.Context) error {
 	ours := []client.ListOption{client.InNamespace(r.Namespace), client.HasLabels{v1alpha1.RecyclingAnnotation}}
 	var pods corev1.PodList

@@ -11,17 +11,17 @@ import (
 	storage "k8s.io/component-helpers/storage/volume"
 )
 
-// users is what tells who may use a volume.
+// users holds the objects that show who may use a volume.
 type users struct {
-	claim       *corev1.PersistentVolumeClaim // that has the name in the volume's claimRef
+	claim       *corev1.PersistentVolumeClaim // with the name in the volume's claimRef
 	pods        []corev1.Pod                  // in the namespace of that claim
 	attachments []storagev1.VolumeAttachment
 	nodes       []corev1.Node
 	volumes     []corev1.PersistentVolume
-	attaches    bool // the volume is attached to a node before it is mounted, and a VolumeAttachment says so
+	attaches    bool // the volume must be attached to be mounted, with a VolumeAttachment
 }
 
-// of says who may use the volume or its storage, nothing if nobody does.
+// of returns who may use the volume or its storage, or "".
 func (u users) of(v *corev1.PersistentVolume) string {
 	for _, look := range []func(*corev1.PersistentVolume) string{u.inPods, u.attached, u.onNodes, u.elsewhere} {
 		if reason := look(v); reason != "" {
@@ -31,7 +31,7 @@ func (u users) of(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// inPods looks at the claim that the volume names, and at the pods that use it.
+// inPods checks the claim that the volume names, and the pods that use it.
 func (u users) inPods(v *corev1.PersistentVolume) string {
 	ref := v.Spec.ClaimRef
 	if u.claim != nil && u.claim.UID == ref.UID {
@@ -46,8 +46,8 @@ func (u users) inPods(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// isLater reports whether a pod came with a later claim of the same name. One that came before it counts as a user of
-// the earlier claim.
+// isLater reports whether a pod was created after a later claim of the same name. A pod created before that claim
+// counts as a user of the earlier claim.
 func (u users) isLater(pod *corev1.Pod) bool {
 	return u.claim != nil && !pod.CreationTimestamp.Before(&u.claim.CreationTimestamp)
 }
@@ -61,8 +61,8 @@ func (u users) attached(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// onNodes looks at what kubelets report. Where volumes are not attached, they report nothing: a kubelet that answers
-// has stopped the pods that were deleted, and one that does not answer has perhaps not.
+// onNodes checks the reports of kubelets. Without an attach step they report nothing. A kubelet that answers has
+// stopped the deleted pods, and one that does not answer may not have.
 func (u users) onNodes(v *corev1.PersistentVolume) string {
 	for i := range u.nodes {
 		node := &u.nodes[i]
@@ -96,7 +96,7 @@ func mounts(pod *corev1.Pod, claim string) bool {
 	})
 }
 
-// canMount reports whether the volume can be reached from a node.
+// canMount reports whether the volume's node affinity allows the node.
 func canMount(node *corev1.Node, v *corev1.PersistentVolume) bool {
 	return storage.CheckNodeAffinity(v, node.Labels) == nil
 }
@@ -122,16 +122,16 @@ func overlap(a, b *corev1.PersistentVolumeSpec) bool {
 	return equality.Semantic.DeepEqual(a.PersistentVolumeSource, b.PersistentVolumeSource)
 }
 
-// touch reports whether one of two absolute paths is the other, or below it.
+// touch reports whether two absolute paths are equal or one is below the other.
 func touch(a, b string) bool { return isWithin(a, b) || isWithin(b, a) }
 
-// isWithin reports whether an absolute path is another, or below it.
+// isWithin reports whether an absolute path is equal to another or below it.
 func isWithin(path, other string) bool {
 	return strings.HasPrefix(strings.TrimRight(path, "/")+"/", strings.TrimRight(other, "/")+"/")
 }
 
-// hasEnded reports whether no container of a pod runs, by its kubelet's own word: others write a phase for a node that
-// is gone, and leave the states of containers as they were.
+// hasEnded reports whether no container of a pod runs, according to its kubelet. Other components write the phase for a
+// node that is gone, and leave the container states unchanged.
 func hasEnded(pod *corev1.Pod) bool {
 	if pod.Spec.NodeName == "" {
 		return pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodFailed
@@ -145,7 +145,7 @@ func hasEnded(pod *corev1.Pod) bool {
 		!slices.ContainsFunc(pod.Status.EphemeralContainerStatuses, runs)
 }
 
-// lastWords is what a pod said last.
+// lastWords returns a pod's termination message, or the message in its status.
 func lastWords(pod *corev1.Pod) string {
 	for _, s := range pod.Status.ContainerStatuses {
 		if s.State.Terminated != nil && s.State.Terminated.Message != "" {
