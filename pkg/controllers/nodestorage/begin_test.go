@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestStorageLostWithItsNode has somebody remove the NodeStorage of a node that is gone by force: what it offered ends
-// all the same, since nobody else takes the finalizer from it.
+// TestStorageLostWithItsNode checks that the PersistentVolumes of a missing node end even if its NodeStorage is removed
+// by force: nobody else removes their finalizer.
 func TestStorageLostWithItsNode(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	for range 2 {

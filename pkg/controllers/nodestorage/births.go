@@ -8,22 +8,22 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// birth is what this process knows of a PersistentVolume that it is to make.
+// birth is this process's knowledge of a PersistentVolume that it must create.
 type birth int
 
 const (
 	untried   birth = iota + 1 // it never existed
-	uncertain                  // its creation was tried, and may have been carried out, or still be
+	uncertain                  // its creation was requested, and may have happened or still happen
 )
 
-// birthsOf are the PersistentVolumes of a node that this process is to make.
+// birthsOf returns the PersistentVolumes of a node that this process must create.
 func (r *reconciler) birthsOf(node string) map[string]birth {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.births[node])
 }
 
-// expect remembers what is known of PersistentVolumes that are to be made.
+// expect remembers the state of PersistentVolumes that must be created.
 func (r *reconciler) expect(node string, b birth, names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,7 +35,7 @@ func (r *reconciler) expect(node string, b birth, names ...string) {
 	}
 }
 
-// expectNew remembers the offers of a spec that was written: those that are new were never made.
+// expectNew remembers the offers of a written spec: the PersistentVolumes of new offers never existed.
 func (r *reconciler) expectNew(v *view, spec *v1alpha1.NodeStorageSpec) {
 	before := map[string]bool{}
 	for _, o := range v.storage.Spec.Offers {
@@ -54,14 +54,14 @@ func (r *reconciler) expectNew(v *view, spec *v1alpha1.NodeStorageSpec) {
 	r.births[v.storage.Name] = births
 }
 
-// see remembers that a PersistentVolume is, or was, there: what is absent later may hold data.
+// see remembers that a PersistentVolume exists or existed: if it is absent later, its volume may hold data.
 func (r *reconciler) see(node, name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.births[node], name)
 }
 
-// seeAll does the same with all that were found.
+// seeAll calls see for all PersistentVolumes that were found.
 func (r *reconciler) seeAll(node string, volumes map[string]*corev1.PersistentVolume) {
 	for name := range volumes {
 		r.see(node, name)

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// carryOut carries a plan out, and adds to what people are told. Each write is made under the resource version that the
-// plan saw. A refusal stops what is planned for its volume alone, and any other error ends the turn.
+// carryOut carries out a plan, and adds to the problems to report. Each write uses the resource version that the plan
+// saw. A refusal stops only the plan for its volume, and any other error ends carryOut.
 func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	if a.retire {
 		return r.write.Delete(ctx, v.storage, client.Preconditions{UID: &v.storage.UID,
@@ -41,7 +41,7 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	return r.write.Update(ctx, storage)
 }
 
-// save writes the spec, and remembers the offers that are new: their PersistentVolumes were never made.
+// save writes the spec, and remembers the new offers: their PersistentVolumes were never created.
 func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
 	err := r.saveSpec(ctx, v, a)
 	if isOfOne(err) {
@@ -67,9 +67,9 @@ func (r *reconciler) saveSpec(ctx context.Context, v *view, a *actions) error {
 	return r.write.Update(ctx, storage)
 }
 
-// create makes the PersistentVolume of an offer. Unless that is known to have failed it may exist, now or soon. It is
-// created under the same name then until it was seen: a name that was given up would have its volume wiped or retained
-// for nothing.
+// create creates the PersistentVolume of an offer. Unless the creation is known to have failed, the object may exist
+// now or soon. It is then created again under the same name until it is seen: giving up the name would wipe or retain
+// the volume for no reason.
 func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
 	node := v.storage.Name
 	r.expect(node, uncertain, o.PersistentVolume)
@@ -91,10 +91,10 @@ func (r *reconciler) forget(node string) {
 	delete(r.told, node)
 }
 
-// problemKey tells problems from each other.
+// problemKey identifies a problem.
 type problemKey struct{ kind, namespace, name, reason, message string }
 
-// tellOf tells people of the problems of a node that they were not told before.
+// tellOf records events about the problems of a node that were not reported before.
 func (r *reconciler) tellOf(node string, all []problem) {
 	now := map[problemKey]bool{}
 	for _, p := range all {

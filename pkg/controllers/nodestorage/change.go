@@ -13,8 +13,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// change writes PersistentVolumes that there are. The spec that is written next says nothing new of a volume of which a
-// write was refused: a wipe, say, must not begin while somebody may still be bound to another PersistentVolume of it.
+// change writes existing PersistentVolumes. If a write is refused, the spec that is written next has no changes for its
+// volume. A wipe, for example, must not begin while a claim may still be bound to another PersistentVolume of the
+// volume.
 func (r *reconciler) change(ctx context.Context, v *view, a *actions) error {
 	for _, step := range []struct {
 		volumes []*corev1.PersistentVolume
@@ -47,7 +48,7 @@ func (r *reconciler) release(ctx context.Context, pv *corev1.PersistentVolume) e
 	return client.IgnoreNotFound(r.write.Update(ctx, pv))
 }
 
-// bear notes an error that is of one object only, and tells people of it. It returns any other.
+// bear notes and reports an error that concerns one object only. It returns any other error.
 func (a *actions) bear(about client.Object, err error) error {
 	if !isOfOne(err) {
 		return err
@@ -57,7 +58,7 @@ func (a *actions) bear(about client.Object, err error) error {
 	return nil
 }
 
-// hold plans nothing new for a volume.
+// hold reverts the plan for a volume to the written state.
 func (a *actions) hold(storage *v1alpha1.NodeStorage, volume v1alpha1.VolumeName) {
 	if a.spec == nil {
 		return
@@ -70,7 +71,7 @@ func (a *actions) hold(storage *v1alpha1.NodeStorage, volume v1alpha1.VolumeName
 	a.reclaim = strings.Join(keep(names(a.reclaim), names(storage.Annotations[v1alpha1.ReclaimAnnotation]), isHeld), ",")
 }
 
-// keep replaces what is planned of something by what is written of it.
+// keep replaces the planned elements that match by the written ones.
 func keep[T any](planned, written []T, is func(T) bool) []T {
 	planned = slices.DeleteFunc(planned, is)
 	for _, one := range written {
@@ -81,12 +82,12 @@ func keep[T any](planned, written []T, is func(T) bool) []T {
 	return planned
 }
 
-// isOfOne reports whether the API server, or a policy, refuses one object: others may pass.
+// isOfOne reports whether the API server or a policy refused one object. Others may be accepted.
 func isOfOne(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }
 
-// isRefusal reports whether the API server has said that nothing was made.
+// isRefusal reports whether the error proves that nothing was created.
 func isRefusal(err error) bool {
 	return isOfOne(err) || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)
 }

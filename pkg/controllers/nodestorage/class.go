@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// noProvisioner is the provisioner of classes whose volumes are not made for claims. With any other the scheduler would
-// take a node without a volume, and wait for one to be made there.
+// noProvisioner is the provisioner of classes without dynamic provisioning. With any other the scheduler would pick a
+// node without a volume, and wait for one to be created there.
 const noProvisioner = "kubernetes.io/no-provisioner"
 
 // settings are the parameters of a class of found disks.
@@ -33,12 +33,12 @@ type class struct {
 	settings
 }
 
-// isOurs reports whether found disks are offered in the class.
+// isOurs reports whether the class is for found disks.
 func isOurs(c *storagev1.StorageClass) bool {
 	return c.Labels[v1alpha1.LocalVolumeProvisioner] == "true" && c.DeletionTimestamp == nil
 }
 
-// parse reads a class.
+// parse reads and checks a class.
 func parse(c *storagev1.StorageClass) (class, error) {
 	parsed := class{name: c.Name, reclaim: corev1.PersistentVolumeReclaimDelete, topologies: c.AllowedTopologies}
 	if c.ReclaimPolicy != nil {
@@ -65,7 +65,7 @@ func parse(c *storagev1.StorageClass) (class, error) {
 	return parsed, nil
 }
 
-// takes reports whether a volume on a node with these labels is of the class.
+// takes reports whether the class accepts a volume on a node with these labels.
 func (c class) takes(v v1alpha1.LocalVolumeStatus, labels map[string]string) bool {
 	size := v.Capacity.Bytes()
 	return (c.VolumeMode == "" || c.VolumeMode == string(v.VolumeMode)) && size >= int64(c.MinSize) &&
@@ -87,8 +87,8 @@ func (c class) reaches(labels map[string]string) bool {
 	})
 }
 
-// classOf returns the class of a volume, none if none takes it. Two that do are an administrator's mistake: neither is
-// chosen.
+// classOf returns the class of a volume, or nil if no class accepts it. It fails if several classes accept it, because
+// that is an administrator's mistake.
 func classOf(classes []class, v v1alpha1.LocalVolumeStatus, labels map[string]string) (*class, error) {
 	var found []*class
 	var names []string

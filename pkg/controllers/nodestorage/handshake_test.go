@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
-// TestUsedMeanwhile has somebody use a disk between the report that it is free and its offer: it gets no
-// PersistentVolume, and the offer goes without a wipe.
+// TestUsedMeanwhile checks that a disk that is used after it was reported free gets no PersistentVolume, and that its
+// offer is removed without a wipe.
 func TestUsedMeanwhile(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -31,8 +31,8 @@ func TestUsedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOfferOfAMasterThatDied has a master die after it wrote offers, and before the worker acknowledged them: they
-// never had a PersistentVolume, and so nothing is wiped for them.
+// TestOfferOfAMasterThatDied checks that nothing is wiped if a master stops after it wrote offers and before the worker
+// acknowledged them: the offers never had a PersistentVolume.
 func TestOfferOfAMasterThatDied(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -50,8 +50,8 @@ func TestOfferOfAMasterThatDied(t *testing.T) {
 	}
 }
 
-// TestFailedCreations has every creation of a PersistentVolume fail for a while, as where a webhook does not answer:
-// disks of which nobody has ever had one are neither retained nor wiped for that.
+// TestFailedCreations checks that disks whose PersistentVolumes could not be created for a while, for example because
+// of a webhook, are neither retained nor wiped.
 func TestFailedCreations(t *testing.T) {
 	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{
 		corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete,

@@ -14,7 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// hostnameOf is the label by which a PersistentVolume names its node. The kubelet of a node may write it.
+// hostnameOf returns the hostname label by which a PersistentVolume names its node, or the node's name. The kubelet of
+// a node may write the label.
 func hostnameOf(name string, labels map[string]string) string {
 	if hostname := labels[corev1.LabelHostname]; hostname != "" {
 		return hostname
@@ -22,8 +23,8 @@ func hostnameOf(name string, labels map[string]string) string {
 	return name
 }
 
-// ownsHostname reports whether a PersistentVolume of this node would be used on this node, and tells people why not. A
-// node that takes the label of another would have its volumes' paths followed there, where they are another's disks.
+// ownsHostname reports whether PersistentVolumes of this node are used on this node. If not, it adds a problem. If a
+// node takes another node's label, its volumes' paths would be used on that node, where they lead to other disks.
 func (p *planner) ownsHostname() bool {
 	if !p.isJudged {
 		p.isJudged, p.isOwn = true, p.judgeHostname()
@@ -40,7 +41,7 @@ func (p *planner) judgeHostname() bool {
 				" until the label is as it was, or an operator removes the annotation %s of this NodeStorage",
 				corev1.LabelHostname, p.storage.Name, p.hostname, first, v1alpha1.HostnameAnnotation))
 	case p.hostname == p.storage.Name:
-		return true // Whoever else has it has no right to it.
+		return true // Another node has no right to it.
 	case !p.isCounted:
 		p.count = true
 	case len(p.rivals) > 0:
@@ -54,8 +55,8 @@ func (p *planner) judgeHostname() bool {
 	return false
 }
 
-// countRivals finds the other nodes that have the hostname of this one as their name or label. One that is away keeps
-// its own as long as it has a storage: its PersistentVolumes wait for it.
+// countRivals finds the other nodes that have the hostname of this one as their name or label. A missing node keeps its
+// hostname while it has a NodeStorage: its PersistentVolumes wait for it.
 func (r *reconciler) countRivals(ctx context.Context, v *view) error {
 	nodes, storages := &metav1.PartialObjectMetadataList{}, &v1alpha1.NodeStorageList{}
 	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
@@ -82,7 +83,8 @@ func (r *reconciler) countRivals(ctx context.Context, v *view) error {
 	return nil
 }
 
-// untilRivalsAreGone is when to look again at a node that has rivals: what they do is no event of this node.
+// untilRivalsAreGone returns the time until the next check of a node that has rivals: their changes cause no event for
+// this node.
 func (v *view) untilRivalsAreGone() time.Duration {
 	if len(v.rivals) == 0 {
 		return 0

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// label gives the Node a hostname, as its kubelet may.
+// label sets the Node's hostname label, as its kubelet may.
 func (s *simulation) label(hostname string) {
 	s.Helper()
 	n := &corev1.Node{}
@@ -23,7 +23,7 @@ func (s *simulation) label(hostname string) {
 	s.must(s.api.Update(s.Context(), n))
 }
 
-// told is what the first master told people, each event on a line.
+// told returns the first master's events, one per line.
 func (s *simulation) told() (all string) {
 	for recorder := s.masters[0].events.(*events.FakeRecorder); len(recorder.Events) > 0; {
 		all += <-recorder.Events + "\n"
@@ -31,7 +31,7 @@ func (s *simulation) told() (all string) {
 	return all
 }
 
-// leadsTo are the nodes that PersistentVolumes name.
+// leadsTo returns the nodes that PersistentVolumes name.
 func (s *simulation) leadsTo() (hostnames []string) {
 	for _, pv := range s.all() {
 		for _, term := range pv.Spec.NodeAffinity.Required.NodeSelectorTerms {
@@ -42,8 +42,8 @@ func (s *simulation) leadsTo() (hostnames []string) {
 	return slices.Compact(hostnames)
 }
 
-// TestTakenHostname has a node take the name, or the label, of another: nothing is offered for it, since its
-// PersistentVolumes would be used on the other.
+// TestTakenHostname checks that nothing is offered for a node whose label is the name or label of another node: its
+// PersistentVolumes would be used there.
 func TestTakenHostname(t *testing.T) {
 	for name, victim := range map[string]client.Object{
 		"the name": &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "victim"}},
@@ -81,8 +81,8 @@ func TestTakenHostname(t *testing.T) {
 	}
 }
 
-// TestChangedHostname changes the label of a node after its volumes were offered: no more are until that is said to be
-// right.
+// TestChangedHostname checks that no more volumes are offered after a node's label has changed, until an operator
+// removes the annotation.
 func TestChangedHostname(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.label("first")

@@ -22,9 +22,9 @@ import (
 type Options struct {
 	Namespace     string // of the NodeStorages
 	Rules         Rules
-	Nodes         labels.Selector // which nodes get a NodeStorage
-	NodeGoneAfter time.Duration   // how long a node that is gone may return
-	Workers       int             // how many nodes are looked at at a time
+	Nodes         labels.Selector // nodes that get a NodeStorage
+	NodeGoneAfter time.Duration   // after this time a missing node counts as gone
+	Workers       int             // nodes that are reconciled concurrently
 }
 
 // Add adds the master of found disks to the controllers that m runs.
@@ -62,7 +62,8 @@ func (r *reconciler) ofNode(_ context.Context, node client.Object) []reconcile.R
 	return []reconcile.Request{r.request(node.GetName())}
 }
 
-// ofVolume is the node of a PersistentVolume, of which this may be all that is ever seen.
+// ofVolume returns the node of a PersistentVolume, and notes that the object exists: this event may be the only trace
+// of it.
 func (r *reconciler) ofVolume(_ context.Context, pv client.Object) (requests []reconcile.Request) {
 	for _, node := range nodeOf(pv) {
 		r.see(node, pv.GetName())
@@ -71,7 +72,7 @@ func (r *reconciler) ofVolume(_ context.Context, pv client.Object) (requests []r
 	return requests
 }
 
-// ofClass is every node: a new class may take volumes of any.
+// ofClass returns every node: a new class may accept volumes of any.
 func (r *reconciler) ofClass(ctx context.Context, class client.Object) (requests []reconcile.Request) {
 	if c, ok := class.(*storagev1.StorageClass); !ok || !isOurs(c) {
 		return nil

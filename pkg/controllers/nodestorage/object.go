@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// judge decides about an offer.
+// judge decides on an offer.
 func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	pv := p.volumes[o.PersistentVolume]
 	switch {
@@ -28,8 +28,8 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 	}
 }
 
-// withObject decides about an offer whose PersistentVolume is there. Once an administrator has changed its policy to
-// Retain that holds also when somebody removes the object by force.
+// withObject decides on an offer with a PersistentVolume. Once an administrator has changed its policy to Retain, the
+// offer keeps that policy even if the object is removed by force.
 func (p *planner) withObject(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	if pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain {
 		o.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -41,13 +41,13 @@ func (p *planner) withObject(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolum
 	}
 }
 
-// isUnborn reports whether the PersistentVolume of an offer is to be made by this process. One that is wiped for was
-// made.
+// isUnborn reports whether this process must still create the PersistentVolume of an offer. If a wipe of the volume was
+// requested, the object was created before.
 func (p *planner) isUnborn(o *v1alpha1.VolumeOffer) bool {
 	return p.births[o.PersistentVolume] > 0 && p.labels != nil && p.operation(o.Volume) == nil
 }
 
-// withoutObject decides about an offer whose PersistentVolume is not there: the volume may hold data, whoever removed
+// withoutObject decides on an offer whose PersistentVolume does not exist: the volume may hold data, whoever removed
 // the object.
 func (p *planner) withoutObject(o *v1alpha1.VolumeOffer) {
 	r := p.operation(o.Volume)
@@ -68,7 +68,7 @@ func (p *planner) withoutObject(o *v1alpha1.VolumeOffer) {
 	}
 }
 
-// living decides about a PersistentVolume that nobody deletes.
+// living decides on a PersistentVolume that is not being deleted.
 func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	p.tellMoved(o, pv)
 	r := p.operation(o.Volume)
@@ -76,7 +76,7 @@ func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	case p.isGivenUp(o.Volume):
 		p.remove = append(p.remove, pv)
 	case isBound(pv):
-		if r != nil { // The object came late, and is in use.
+		if r != nil { // The object was created late, and is in use.
 			p.undelete(o.Volume)
 		}
 		p.bound(o, pv)
@@ -89,7 +89,7 @@ func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	}
 }
 
-// bound decides about a volume that a claim has.
+// bound decides on a volume with a claim.
 func (p *planner) bound(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	if !p.isGone {
 		p.tellMissing(o, pv)
@@ -101,17 +101,17 @@ func (p *planner) bound(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 			v1alpha1.ForgetAnnotation))
 }
 
-// leaving decides about a PersistentVolume that is being deleted.
+// leaving decides on a PersistentVolume that is being deleted.
 func (p *planner) leaving(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	p.tellMoved(o, pv)
 	isKept := o.Retained || pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimRetain
 	switch {
-	case !isHeld(pv): // Others hold it.
+	case !isHeld(pv): // Only others' finalizers are left.
 	case p.isGivenUp(o.Volume):
 		p.release = append(p.release, pv)
 	case !isClaimed(pv):
 		p.reserve = append(p.reserve, pv)
-	case !isFreed(pv): // The claim is still there, or Kubernetes has yet to look.
+	case !isFreed(pv): // The claim still exists, or Kubernetes has not checked yet.
 	case isKept && p.isWrittenRetained(o.Volume), p.isGone && !isKept:
 		p.release = append(p.release, pv)
 	case isKept:
@@ -121,8 +121,7 @@ func (p *planner) leaving(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) 
 	}
 }
 
-// wipe sees to it that a deletion is asked for after the object was deleted, and lets the object go when it is
-// complete.
+// wipe requests a deletion after the object was deleted, and releases the object when the deletion is complete.
 func (p *planner) wipe(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	r := p.operation(o.Volume)
 	switch {
@@ -135,7 +134,7 @@ func (p *planner) wipe(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	}
 }
 
-// isWrittenRetained reports whether the storage as it was read says that the volume is retained.
+// isWrittenRetained reports whether the volume is retained according to the NodeStorage as it was read.
 func (p *planner) isWrittenRetained(volume v1alpha1.VolumeName) bool {
 	for _, o := range p.storage.Spec.Offers {
 		if o.Volume == volume {

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// offers offers what is available, all of it in one write. While the storage is being deleted that is left to the next
-// one, unless a volume that is retained keeps that from coming, perhaps for ever.
+// offers offers all available volumes in one write. While the NodeStorage is being deleted, this is left to its
+// successor, unless a retained volume prevents the successor, perhaps forever.
 func (p *planner) offers() {
 	isEnding := p.storage.DeletionTimestamp != nil
 	if p.labels == nil || isEnding && len(p.retained()) == 0 {
@@ -16,7 +16,7 @@ func (p *planner) offers() {
 	}
 	twice := shared(p.storage.Status.LocalVolumes)
 	for _, v := range p.storage.Status.LocalVolumes {
-		if v.State == v1alpha1.VolumeOffered || p.isTaken(v.Name) { // Or it was, as the worker knows the spec.
+		if v.State == v1alpha1.VolumeOffered || p.isTaken(v.Name) { // Or it was offered in the spec that the worker knows.
 			continue
 		}
 		c, err := p.choose(v, twice[v.Path])
@@ -28,7 +28,7 @@ func (p *planner) offers() {
 	}
 }
 
-// choose returns the class in which a volume is to be offered, or why it is not.
+// choose returns the class in which to offer a volume, or an error that says why it is not offered.
 func (p *planner) choose(v v1alpha1.LocalVolumeStatus, isShared bool) (*class, error) {
 	if v.State != v1alpha1.VolumeAvailable {
 		return nil, fmt.Errorf("volume %s (%s) is not offered, since it is %s: %s", v.Name, cmp.Or(v.Device, v.Path), v.State,
@@ -45,7 +45,7 @@ func (p *planner) choose(v v1alpha1.LocalVolumeStatus, isShared bool) (*class, e
 	return c, err
 }
 
-// mayOffer refuses what no honest worker reports, and what others would be led to, or be led to others by.
+// mayOffer fails for a volume that an honest worker would not report, or that shares its path with another.
 func (p *planner) mayOffer(v v1alpha1.LocalVolumeStatus, c *class, isShared bool) error {
 	if err := p.rules.check(v); err != nil {
 		return err
@@ -64,12 +64,12 @@ func (p *planner) mayOffer(v v1alpha1.LocalVolumeStatus, c *class, isShared bool
 	return nil
 }
 
-// isTaken reports whether anything is known of a volume that keeps it from being offered anew.
+// isTaken reports whether an offer, a deletion or a PersistentVolume keeps a volume from being offered again.
 func (p *planner) isTaken(volume v1alpha1.VolumeName) bool {
 	if p.dropped[volume] || p.isOffered(volume) || p.operation(volume) != nil {
 		return true
 	}
-	for _, r := range p.storage.Spec.DeleteOperations { // The worker has yet to look again after it.
+	for _, r := range p.storage.Spec.DeleteOperations { // The worker has not checked the volume since.
 		if r.Volume == volume {
 			return true
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// saveRest writes a spec again that the API server refuses, without what is new of the volumes of which a
-// PersistentVolume became Retain: a definition that is older than this master lets no offer follow. The others of the
-// node go on. People are told what to do, also where that was not the reason.
+// saveRest writes a refused spec again, without the changes of volumes whose PersistentVolume became Retain: a CRD that
+// is older than this master does not allow their offers to follow. The node's other volumes proceed. The problem is
+// reported even if that was not the reason of the refusal.
 func (r *reconciler) saveRest(ctx context.Context, v *view, a *actions, refusal error) error {
 	held := a.holdRetained(v.storage)
 	if len(held) == 0 {
@@ -28,7 +28,7 @@ func (r *reconciler) saveRest(ctx context.Context, v *view, a *actions, refusal 
 	return err
 }
 
-// holdRetained plans nothing new for the volumes whose offers were to become of the policy Retain, and returns them.
+// holdRetained reverts the plan for the volumes whose offers were to get another reclaim policy, and returns them.
 func (a *actions) holdRetained(storage *v1alpha1.NodeStorage) (held []string) {
 	written := map[v1alpha1.VolumeName]v1alpha1.VolumeOffer{}
 	for _, o := range storage.Spec.Offers {

@@ -14,8 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// define has the API server judge specs as a definition does: refuses says of an offer, as it was and as it is to be,
-// whether that is an error.
+// define makes the API server validate specs as a CRD does: refuses reports whether a change of an offer is an error.
 func (s *simulation) define(refuses func(before, after v1alpha1.VolumeOffer) bool) {
 	inner := s.masters[0].write.(client.WithWatch)
 	s.masters[0].write = interceptor.NewClient(inner, interceptor.Funcs{
@@ -36,12 +35,12 @@ func (s *simulation) define(refuses func(before, after v1alpha1.VolumeOffer) boo
 	})
 }
 
-// TestOlderDefinition has a definition that is older than the master, so that no offer may become of the policy Retain:
-// the volume of which the PersistentVolume did stays as it is, people are told what to do, and the others live on.
+// TestOlderDefinition checks a CRD that is older than the master and does not allow an offer to become Retain: the
+// volume whose PersistentVolume became Retain is left alone, an event says what to do, and the other volumes proceed.
 func TestOlderDefinition(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuses func(before, after v1alpha1.VolumeOffer) bool
-		left    int // PersistentVolumes that are not released
+		left    int // PersistentVolumes that are left
 	}{
 		"of the policy": {func(b, a v1alpha1.VolumeOffer) bool { return a.ReclaimPolicy != b.ReclaimPolicy }, 1},
 		"of all":        {func(_, _ v1alpha1.VolumeOffer) bool { return true }, disks},

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// otherAt returns another volume that is offered at a path or has a PersistentVolume of it, empty for none. Who is
-// bound to that one gets what is at the path, whatever that is.
+// otherAt returns another volume that is offered at a path or has a PersistentVolume with it, or "". A pod that uses
+// that volume gets whatever is at the path.
 func (p *planner) otherAt(path string, volume v1alpha1.VolumeName) v1alpha1.VolumeName {
 	for _, o := range p.next.Offers {
 		if o.Path == path && o.Volume != volume && !p.dropped[o.Volume] {
@@ -30,14 +30,14 @@ func (p *planner) otherAt(path string, volume v1alpha1.VolumeName) v1alpha1.Volu
 	return ""
 }
 
-// isMoved reports whether a filesystem is mounted elsewhere than it is offered. The path of a device is a link of the
-// volume's own name, which leads to nothing else, in whatever directory.
+// isMoved reports whether a filesystem is mounted at another path than offered. The path of a device is a link with the
+// volume's own name, which points to no other device in any directory.
 func (p *planner) isMoved(o *v1alpha1.VolumeOffer) bool {
 	now, isThere := p.found[o.Volume]
 	return isThere && o.VolumeMode == corev1.PersistentVolumeFilesystem && now.Path != o.Path
 }
 
-// tellMoved tells who is bound to a volume, if anybody is, that it is not where it is offered.
+// tellMoved reports, to the volume's claim if it has one, that a volume is not at its offered path.
 func (p *planner) tellMoved(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	if !p.isMoved(o) {
 		return
@@ -47,7 +47,8 @@ func (p *planner) tellMoved(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume
 			" it there again. It is not wiped until then", o.Volume, p.storage.Name, o.Path, p.found[o.Volume].Path))
 }
 
-// tellMissing tells who is bound to a volume, if anybody is, that its node has it not, as far as that looks for it.
+// tellMissing reports, to the volume's claim if it has one, that the node does not find a volume. It reports nothing
+// unless the worker is Ready.
 func (p *planner) tellMissing(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	if _, isThere := p.found[o.Volume]; isThere || !p.isReady() {
 		return
@@ -58,14 +59,15 @@ func (p *planner) tellMissing(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolu
 			" NodeStorage", o.Volume, p.storage.Name, o.Path, v1alpha1.ForgetAnnotation))
 }
 
-// isReady reports whether the worker says that it finds disks.
+// isReady reports whether the worker's condition Ready is true, so that it finds disks.
 func (p *planner) isReady() bool {
 	return slices.ContainsFunc(p.storage.Status.Conditions, func(c v1alpha1.Condition) bool {
 		return c.Type == "Ready" && c.Status == metav1.ConditionTrue
 	})
 }
 
-// concerned is whom a problem of a volume concerns: the claim that has its PersistentVolume, or what there is.
+// concerned returns the object that a volume's problem concerns: the claim of its PersistentVolume, else the
+// PersistentVolume, else the NodeStorage.
 func (p *planner) concerned(pv *corev1.PersistentVolume) client.Object {
 	switch {
 	case pv == nil:
@@ -76,8 +78,8 @@ func (p *planner) concerned(pv *corev1.PersistentVolume) client.Object {
 	return pv
 }
 
-// mayWipe reports whether a wipe of a volume hits that volume alone, and tells people where it does not: whoever is
-// bound to the PersistentVolume of another may be led to it.
+// mayWipe reports whether a wipe of a volume affects only that volume. Otherwise it adds a problem: the
+// PersistentVolume of another volume may lead to the same path.
 func (p *planner) mayWipe(volume v1alpha1.VolumeName) bool {
 	now, isThere := p.found[volume]
 	if !isThere {
@@ -85,7 +87,7 @@ func (p *planner) mayWipe(volume v1alpha1.VolumeName) bool {
 	}
 	isMoved := func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume && p.isMoved(&o) }
 	if slices.ContainsFunc(p.next.Offers, isMoved) {
-		return false // They are told already.
+		return false // Already reported.
 	}
 	other := p.otherAt(now.Path, volume)
 	if other != "" {
@@ -96,8 +98,8 @@ func (p *planner) mayWipe(volume v1alpha1.VolumeName) bool {
 	return other == ""
 }
 
-// withdraw takes back deletions that would hit another volume by now, and those that an operator has thought better of.
-// What he asked for stays in the annotation until it can be done.
+// withdraw removes deletions that would now affect another volume, and those that the operator has cancelled. An
+// operator's request that cannot be carried out yet stays in the annotation.
 func (p *planner) withdraw() {
 	for _, r := range p.storage.Spec.DeleteOperations {
 		isReclaim := p.isReclaim(r.Volume)
@@ -114,7 +116,7 @@ func (p *planner) withdraw() {
 	}
 }
 
-// isReclaim reports whether the deletion of a volume is an operator's wish: no PersistentVolume waits for it.
+// isReclaim reports whether the deletion of a volume was requested by an operator: no PersistentVolume waits for it.
 func (p *planner) isReclaim(volume v1alpha1.VolumeName) bool {
 	return !slices.ContainsFunc(p.next.Offers,
 		func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume && !o.Retained })

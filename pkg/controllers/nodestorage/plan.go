@@ -13,54 +13,54 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// most is how many offers and deletions a NodeStorage has at most.
+// most is the maximum number of offers, and of deletions, in a NodeStorage.
 const most = 256
 
-// view is all that a decision about one node is based on. What it points to is not changed.
+// view holds the data for a decision about one node. The objects that it points to are not changed.
 type view struct {
 	storage *v1alpha1.NodeStorage
 	isFresh bool              // the storage was read past the cache
-	labels  map[string]string // of the Node; nil while there is none
-	// hostname is by which PersistentVolumes name the node, and rivals are the other nodes that they would name with it,
-	// once they were counted.
+	labels  map[string]string // of the Node; nil without a Node
+	// hostname is the value by which PersistentVolumes name the node. Rivals are the other nodes with that value, once
+	// they are counted.
 	hostname  string
 	rivals    []string
 	isCounted bool
-	isGone    bool                                // there has been no Node for too long
+	isGone    bool                                // the Node has been missing for too long
 	volumes   map[string]*corev1.PersistentVolume // of the node, by name
 	proven    map[string]bool                     // names that were read past the cache
-	births    map[string]birth                    // PersistentVolumes that this process is to make
+	births    map[string]birth                    // PersistentVolumes that this process must create
 	classes   []class
 	rules     Rules
 }
 
-// actions bring a node's volumes closer to what they should be.
+// actions bring a node's volumes closer to their desired state.
 type actions struct {
-	spec    *v1alpha1.NodeStorageSpec  // to be written, nil for none
-	reclaim string                     // the rest of the operator's annotation, written with the spec
-	create  []v1alpha1.VolumeOffer     // these have no PersistentVolume yet
-	reserve []*corev1.PersistentVolume // nobody may be bound to these any more
-	remove  []*corev1.PersistentVolume // these are deleted, and held by the finalizer
-	release []*corev1.PersistentVolume // the finalizer goes
-	ask     []string                   // these must be read past the cache first
-	recheck bool                       // so must the storage
-	count   bool                       // the rivals must be counted first
-	adopt   []string                   // PersistentVolumes that never existed, of offers of other masters
-	pin     string                     // the hostname to be remembered, written with the spec
-	retire  bool                       // the node is gone: its storage is deleted, and held by the finalizer
-	over    bool                       // the finalizer of the storage goes
+	spec    *v1alpha1.NodeStorageSpec  // to be written, or nil
+	reclaim string                     // the remaining value of the operator's annotation, written with the spec
+	create  []v1alpha1.VolumeOffer     // create the PersistentVolumes of these offers
+	reserve []*corev1.PersistentVolume // no claim may be bound to these any longer
+	remove  []*corev1.PersistentVolume // delete these; the finalizer keeps them
+	release []*corev1.PersistentVolume // remove the finalizer from these
+	ask     []string                   // read these past the cache first
+	recheck bool                       // read the NodeStorage past the cache first
+	count   bool                       // count the rivals first
+	adopt   []string                   // PersistentVolumes that never existed, of other masters' offers
+	pin     string                     // the hostname to record, written with the spec
+	retire  bool                       // the node is gone: delete its NodeStorage; the finalizer keeps it
+	over    bool                       // remove the finalizer of the NodeStorage
 	told    []problem
-	refused []error // of writes that concern one volume each
+	refused []error // errors of writes that concern one volume each
 }
 
-// problem is what people are told by an event.
+// problem is reported to people in an event.
 type problem struct {
 	about   client.Object
 	reason  string
 	message string
 }
 
-// planner makes a plan.
+// planner creates a plan.
 type planner struct {
 	view
 	actions
@@ -69,13 +69,13 @@ type planner struct {
 	found   map[v1alpha1.VolumeName]v1alpha1.LocalVolumeStatus
 	wanted  []string // volumes that the operator wants wiped
 	dropped map[v1alpha1.VolumeName]bool
-	// isJudged says that isOwn tells whether the hostname is the node's own.
+	// isOwn reports whether the hostname is the node's own. It is valid if isJudged is set.
 	isJudged, isOwn bool
 }
 
-// plan decides what to do now about a node. When it asks, the rest of it is not to be carried out.
+// plan decides on the actions for a node. If the plan needs more reads, it must not be carried out.
 func plan(v view) actions {
-	if v.isGone && v.storage.DeletionTimestamp == nil { // Nothing is ever offered again because of this object.
+	if v.isGone && v.storage.DeletionTimestamp == nil { // This object never leads to another offer.
 		return actions{retire: true}
 	}
 	p := &planner{
@@ -101,7 +101,7 @@ func plan(v view) actions {
 	return p.actions
 }
 
-// conclude compares what is wanted with what is written.
+// conclude compares the planned spec with the written one.
 func (p *planner) conclude() {
 	p.reclaim = strings.Join(p.wanted, ",")
 	if !equality.Semantic.DeepEqual(p.next, p.storage.Spec) ||
@@ -118,7 +118,7 @@ func (p *planner) conclude() {
 	}
 }
 
-// tellRetained tells of each volume that is retained, and that nobody has asked to be wiped.
+// tellRetained reports each retained volume for which no wipe was requested.
 func (p *planner) tellRetained() {
 	for _, o := range p.next.Offers {
 		if o.Retained && p.operation(o.Volume) == nil {
@@ -130,7 +130,7 @@ func (p *planner) tellRetained() {
 	}
 }
 
-// wayOut says how an operator ends a storage that retained volumes keep from ending.
+// wayOut tells an operator how to end a NodeStorage that is kept by retained volumes.
 func (p *planner) wayOut() string {
 	if p.isGone {
 		return fmt.Sprintf("it is being deleted, and stays for the volumes that the node retains; set the annotation %s"+
@@ -141,7 +141,7 @@ func (p *planner) wayOut() string {
 		v1alpha1.ReclaimAnnotation, v1alpha1.ForgetAnnotation)
 }
 
-// retained are the volumes that are kept as their last PersistentVolume left them.
+// retained returns the volumes that are kept in the state in which their last PersistentVolume left them.
 func (p *planner) retained() (all []string) {
 	for _, o := range p.next.Offers {
 		if o.Retained {
@@ -151,7 +151,7 @@ func (p *planner) retained() (all []string) {
 	return all
 }
 
-// isReplaceable reports whether all that the storage says would be found in its PersistentVolumes, too.
+// isReplaceable reports whether the NodeStorage could be restored from its PersistentVolumes.
 func (p *planner) isReplaceable() bool {
 	if p.isGone {
 		return len(p.next.Offers)+len(p.next.DeleteOperations)+len(p.volumes) == 0
@@ -162,7 +162,7 @@ func (p *planner) isReplaceable() bool {
 	})
 }
 
-// finish takes away what is done: offers that were dropped, and deletions that nobody waits for any more.
+// finish removes dropped offers, and deletions that are no longer awaited.
 func (p *planner) finish() {
 	p.next.Offers = slices.DeleteFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return p.dropped[o.Volume] })
 	p.next.DeleteOperations = slices.DeleteFunc(p.next.DeleteOperations, func(r v1alpha1.DeleteRequest) bool {
@@ -182,7 +182,7 @@ func (p *planner) isOffered(volume v1alpha1.VolumeName) bool {
 	return slices.ContainsFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume })
 }
 
-// operation is the deletion of a volume that is wanted, nil for none.
+// operation returns the planned deletion of a volume, or nil.
 func (p *planner) operation(volume v1alpha1.VolumeName) *v1alpha1.DeleteRequest {
 	at := slices.IndexFunc(p.next.DeleteOperations, func(r v1alpha1.DeleteRequest) bool { return r.Volume == volume })
 	if at < 0 {
@@ -191,16 +191,16 @@ func (p *planner) operation(volume v1alpha1.VolumeName) *v1alpha1.DeleteRequest 
 	return &p.next.DeleteOperations[at]
 }
 
-// isComplete reports whether the worker has done a deletion. Only what it says of this id and this volume counts.
+// isComplete reports whether the worker has completed a deletion. Only a report with this ID and this volume counts.
 func (p *planner) isComplete(r *v1alpha1.DeleteRequest) bool {
 	s := p.states[r.ID]
 	return s.State == v1alpha1.DeleteComplete && s.Volume == r.Volume
 }
 
-// ofNothing begins the id of a deletion that no object waits for.
+// ofNothing is the prefix of the ID of a deletion that no object waits for.
 const ofNothing = "absent"
 
-// delete asks for a volume to be wiped, instead of any deletion that was asked for before.
+// delete requests a wipe of a volume, which replaces any earlier request.
 func (p *planner) delete(volume v1alpha1.VolumeName, policy v1alpha1.WipePolicy, object string) (asked bool) {
 	p.undelete(volume)
 	if !p.mayWipe(volume) || len(p.next.DeleteOperations) >= most {
@@ -217,13 +217,13 @@ func (p *planner) undelete(volume v1alpha1.VolumeName) {
 		func(r v1alpha1.DeleteRequest) bool { return r.Volume == volume })
 }
 
-// isGivenUp reports whether the operator gave up what the node has of a volume.
+// isGivenUp reports whether the operator gave up the data of a volume on the node.
 func (p *planner) isGivenUp(volume v1alpha1.VolumeName) bool {
 	_, isThere := p.found[volume]
 	return p.isGone && p.storage.Annotations[v1alpha1.ForgetAnnotation] == "true" || !isThere && p.isForgotten(volume)
 }
 
-// isForgotten reports whether the operator names a volume in the annotation by which volumes are given up.
+// isForgotten reports whether the operator names a volume in the annotation that gives volumes up.
 func (p *planner) isForgotten(volume v1alpha1.VolumeName) bool {
 	return slices.Contains(names(p.storage.Annotations[v1alpha1.ForgetAnnotation]), string(volume))
 }
@@ -232,7 +232,7 @@ func (p *planner) tell(about client.Object, reason, message string) {
 	p.told = append(p.told, problem{about, reason, message})
 }
 
-// names are those in a list with commas.
+// names returns the names in a comma-separated list.
 func names(list string) (all []string) {
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {

@@ -20,10 +20,10 @@ const (
 	uid  = "0a1b"
 )
 
-// change makes a view another one.
+// change changes a view.
 type change func(*view)
 
-// viewOf is of the node "node", which is there, with a class of raw block volumes of 1Mi and more.
+// viewOf returns a view of the existing node "node", with a class of raw block volumes.
 func viewOf(changes ...change) view {
 	v := view{
 		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, labels: map[string]string{},
@@ -39,7 +39,7 @@ func viewOf(changes ...change) view {
 	return v
 }
 
-// found is a disk that the worker reports.
+// found adds a disk to the worker's report.
 func found(state v1alpha1.LocalVolumeState, changes ...func(*v1alpha1.LocalVolumeStatus)) change {
 	f := v1alpha1.LocalVolumeStatus{Name: disk, Path: "/links/disk-1", Capacity: "1Gi",
 		VolumeMode: corev1.PersistentVolumeBlock, State: state}
@@ -53,7 +53,7 @@ func at(path string) func(*v1alpha1.LocalVolumeStatus) {
 	return func(f *v1alpha1.LocalVolumeStatus) { f.Path = path }
 }
 
-// second has the report be of another disk.
+// second makes the report about another disk.
 func second(f *v1alpha1.LocalVolumeStatus) { f.Name, f.Path = "disk-2", "/links/disk-2" }
 
 func mount(f *v1alpha1.LocalVolumeStatus) { f.VolumeMode = corev1.PersistentVolumeFilesystem }
@@ -62,7 +62,7 @@ func size(text string) func(*v1alpha1.LocalVolumeStatus) {
 	return func(f *v1alpha1.LocalVolumeStatus) { f.Capacity = v1alpha1.Size(text) }
 }
 
-// offer is one of the disk.
+// offer adds an offer of the disk.
 func offer(changes ...func(*v1alpha1.VolumeOffer)) change {
 	o := v1alpha1.VolumeOffer{
 		Volume: disk, PersistentVolume: name, StorageClassName: "disks", Path: "/links/disk-1",
@@ -76,10 +76,10 @@ func offer(changes ...func(*v1alpha1.VolumeOffer)) change {
 	return func(v *view) { v.storage.Spec.Offers = append(v.storage.Spec.Offers, o) }
 }
 
-// place is where a filesystem is offered.
+// place is the path of an offered filesystem.
 const place = "/mnt/disks/a"
 
-// mounted has the offer be of a filesystem.
+// mounted makes the offer about a filesystem.
 func mounted(o *v1alpha1.VolumeOffer) {
 	o.VolumeMode, o.Path = corev1.PersistentVolumeFilesystem, place
 }
@@ -87,7 +87,7 @@ func mounted(o *v1alpha1.VolumeOffer) {
 func keeps(o *v1alpha1.VolumeOffer)    { o.ReclaimPolicy = corev1.PersistentVolumeReclaimRetain }
 func retained(o *v1alpha1.VolumeOffer) { o.Retained = true }
 
-// deletion is asked for, under the id, and the worker says the state of it.
+// deletion adds a requested deletion with the ID, and its state in the worker's report.
 func deletion(id v1alpha1.OperationID, state v1alpha1.DeleteState, changes ...func(*v1alpha1.DeleteStatus)) change {
 	s := v1alpha1.DeleteStatus{ID: id, Volume: disk, State: state}
 	for _, c := range changes {
@@ -100,7 +100,7 @@ func deletion(id v1alpha1.OperationID, state v1alpha1.DeleteState, changes ...fu
 	}
 }
 
-// volume is the PersistentVolume of the offer, in a phase; a claim that has or had it is in all but Available.
+// volume adds the PersistentVolume of the offer, in a phase. It names a claim in all phases except Available.
 func volume(phase corev1.PersistentVolumePhase, changes ...func(*corev1.PersistentVolume)) change {
 	v := viewOf(offer())
 	pv := persistentVolume("node", "node", v.storage.Spec.Offers[0])
@@ -126,7 +126,7 @@ func ofAnother(pv *corev1.PersistentVolume) {
 
 func files(v *view) { v.classes[0].VolumeMode = "" }
 
-// full has as many deletions asked for as there can be.
+// full adds the maximum number of deletions.
 func full(v *view) {
 	for i := range most {
 		v.storage.Spec.DeleteOperations = append(v.storage.Spec.DeleteOperations, v1alpha1.DeleteRequest{
@@ -138,7 +138,7 @@ func proven(v *view) { v.proven[name] = true }
 func unmade(v *view) { v.births[name] = untried }
 func tried(v *view)  { v.births[name] = uncertain }
 
-// labelled has the node's hostname be another than its name, and counted says who else has it.
+// labelled gives the node a hostname that is not its name, and counted sets the rivals with that hostname.
 func labelled(v *view) { v.hostname = "other" }
 func counted(rivals ...string) change {
 	return func(v *view) { v.isCounted, v.rivals = true, rivals }
@@ -155,7 +155,7 @@ func annotated(key, value string) change {
 }
 func retiring(v *view) { gone(v); ending(v) }
 
-// described says in words what is to be done.
+// described returns the actions as text.
 func (a actions) described() string {
 	var words []string
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
@@ -212,7 +212,7 @@ const (
 	other = v1alpha1.OperationID("absent-1")
 )
 
-// TestPlan is what is done about one disk, in each state of its offer, its PersistentVolume, its deletion and its node.
+// TestPlan checks the plan for one disk, in the states of its offer, its PersistentVolume, its deletion and its node.
 func TestPlan(t *testing.T) {
 	type sights []change
 	for name, c := range map[string]struct {
@@ -433,7 +433,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestNotOffered checks that people hear why a disk is not offered, once until that changes.
+// TestNotOffered checks that an event says why a disk is not offered, once for each reason.
 func TestNotOffered(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.used = "disk-1"
@@ -467,8 +467,8 @@ func TestNotOffered(t *testing.T) {
 	}
 }
 
-// TestOthersVolumes checks that a PersistentVolume is of a node's plan only when the master made it: the static
-// provisioner of SIG Storage makes the same, under a name of its own.
+// TestOthersVolumes checks that a PersistentVolume is part of a node's plan only if the master created it: the static
+// provisioner of SIG Storage creates similar ones, under its own name.
 func TestOthersVolumes(t *testing.T) {
 	pv := persistentVolume("node", "node", viewOf(offer()).storage.Spec.Offers[0])
 	if nodes := nodeOf(pv); !slices.Equal(nodes, []string{"node"}) {
@@ -480,7 +480,7 @@ func TestOthersVolumes(t *testing.T) {
 	}
 }
 
-// TestConcerned checks who is told of what is wrong with a volume: the claim that is bound to it, if there is one.
+// TestConcerned checks which object gets the event about a volume's problem: the bound claim, if there is one.
 func TestConcerned(t *testing.T) {
 	for phase, want := range map[corev1.PersistentVolumePhase]string{
 		corev1.VolumeBound: "claim", corev1.VolumeAvailable: name, corev1.VolumeReleased: name,
@@ -492,8 +492,8 @@ func TestConcerned(t *testing.T) {
 	}
 }
 
-// TestRetainIsRemembered changes the policy of a PersistentVolume to Retain, as an administrator does who wants to save
-// the data, and then removes the object by force: nothing is wiped. The other way round the object decides.
+// TestRetainIsRemembered checks that nothing is wiped if an administrator changes the policy of a PersistentVolume to
+// Retain and the object is then removed by force. If the policy changes to Delete, the object decides.
 func TestRetainIsRemembered(t *testing.T) {
 	for name, see := range map[string][]change{
 		"bound":   {offer(), volume("Bound", kept)},

@@ -18,29 +18,29 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// again is the pause after somebody else wrote first.
+// again is the pause after another writer was first.
 const again = 100 * time.Millisecond
 
 // byNode is the index of PersistentVolumes of found volumes.
 const byNode = "node"
 
-// reconciler looks after the storage of nodes.
+// reconciler manages the storage of nodes.
 type reconciler struct {
 	Options
 	cache  client.Reader
-	live   client.Reader // reads past the cache
+	live   client.Reader // bypasses the cache
 	write  client.Client
 	events events.EventRecorder
 	now    func() time.Time // has a monotonic part
 
 	mu sync.Mutex
-	// births are PersistentVolumes that this process is to make, by node.
+	// births holds the PersistentVolumes that this process must create, by node.
 	births map[string]map[string]birth
-	// gone is since when a node is.
+	// gone holds the time since which a node is gone.
 	gone map[string]time.Time
-	// asked is since when a worker has taken up nothing of what it is asked for, by node, and deletion or offer.
+	// asked holds the time since which a worker has not begun a request, by node, and deletion or offer.
 	asked map[string]map[string]time.Time
-	// told are the problems of a node that people were told.
+	// told holds the problems that were reported, by node.
 	told map[string]map[problemKey]bool
 }
 
@@ -53,14 +53,14 @@ func newReconciler(o Options, cache, live client.Reader, write client.Client,
 	}
 }
 
-// Reconcile looks at one node. The NodeStorage bears its name.
+// Reconcile reconciles one node. The NodeStorage has the node's name.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v, wait, err := r.look(ctx, request.Name)
 	if err != nil || v == nil {
 		return ctrl.Result{RequeueAfter: wait}, ignoreRace(err)
 	}
 	a := plan(*v)
-	for range 3 { // What it asks for may make it ask once more.
+	for range 3 { // A new plan may need more reads.
 		if len(a.ask) == 0 && !a.recheck && !a.count {
 			break
 		}
@@ -80,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: soonest(soonest(wait, later), v.untilRivalsAreGone())}, err
 }
 
-// ignoreRace leaves out errors that say that somebody else wrote first.
+// ignoreRace returns nil for errors that report that another writer was first.
 func ignoreRace(err error) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
 		return nil
@@ -88,7 +88,8 @@ func ignoreRace(err error) error {
 	return err
 }
 
-// look reads what there is of a node, nil when there is nothing to decide, and after which time to look again.
+// look reads the objects of a node, and returns the time until the next check. The view is nil if there is nothing to
+// decide.
 func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duration, error) {
 	labels, wait, err := r.node(ctx, name)
 	if err != nil {
@@ -110,7 +111,7 @@ func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duratio
 	if v.storage.DeletionTimestamp == nil && !controllerutil.ContainsFinalizer(v.storage, v1alpha1.LocalVolumeFinalizer) {
 		v.storage = v.storage.DeepCopy()
 		controllerutil.AddFinalizer(v.storage, v1alpha1.LocalVolumeFinalizer)
-		return nil, 0, r.write.Update(ctx, v.storage) // The update comes back as an event.
+		return nil, 0, r.write.Update(ctx, v.storage) // The update causes an event.
 	}
 	if err := r.volumes(ctx, v); err != nil {
 		return nil, 0, err
@@ -118,8 +119,8 @@ func (r *reconciler) look(ctx context.Context, name string) (*view, time.Duratio
 	return v, wait, r.classes(ctx, v)
 }
 
-// node returns the labels of a Node, nil for none, and then how long it may still return. A node that the cache has not
-// is looked for past it.
+// node returns the labels of a Node. Without a Node it returns nil and how long the node may still return. If the cache
+// has no Node, node reads past it.
 func (r *reconciler) node(ctx context.Context, name string) (map[string]string, time.Duration, error) {
 	node := &metav1.PartialObjectMetadata{}
 	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
@@ -147,8 +148,8 @@ func (r *reconciler) node(ctx context.Context, name string) (map[string]string, 
 	return nil, max(0, r.NodeGoneAfter-r.now().Sub(since)), nil
 }
 
-// begin makes the storage of a node. One that is gone, or is to have none, gets it all the same while there are
-// PersistentVolumes of it: nobody else takes our finalizer from them.
+// begin creates the NodeStorage of a node. A node that is gone or not selected also gets one while it has
+// PersistentVolumes: nobody else removes our finalizer from them.
 func (r *reconciler) begin(ctx context.Context, name string, nodeLabels map[string]string) error {
 	if nodeLabels == nil || !r.Nodes.Matches(labels.Set(nodeLabels)) {
 		var left corev1.PersistentVolumeList
@@ -181,7 +182,7 @@ func (r *reconciler) volumes(ctx context.Context, v *view) error {
 		if v.volumes[o.PersistentVolume] != nil {
 			continue
 		}
-		pv := &corev1.PersistentVolume{} // Somebody may have changed its annotations.
+		pv := &corev1.PersistentVolume{} // Its annotations may have been changed.
 		err := r.cache.Get(ctx, client.ObjectKey{Name: o.PersistentVolume}, pv)
 		if err == nil {
 			v.volumes[pv.Name] = pv
@@ -192,7 +193,7 @@ func (r *reconciler) volumes(ctx context.Context, v *view) error {
 	return nil
 }
 
-// classes reads the classes of found disks. One that cannot be used stops itself only.
+// classes reads the classes of found disks. An unusable class does not affect the others.
 func (r *reconciler) classes(ctx context.Context, v *view) error {
 	var list storagev1.StorageClassList
 	if err := r.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
@@ -214,7 +215,7 @@ func (r *reconciler) classes(ctx context.Context, v *view) error {
 	return nil
 }
 
-// prove reads past the cache what a plan asks for.
+// prove reads past the cache the objects that a plan asks for.
 func (r *reconciler) prove(ctx context.Context, v *view, a actions) error {
 	for _, name := range a.ask {
 		pv := &corev1.PersistentVolume{}

@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// refuse makes the first master's writes of the first PersistentVolume that it writes fail as those that a policy
-// refuses, where they are of the form given. All other writes pass.
+// refuse makes the first master's writes of the given form fail, as a policy does, for the first PersistentVolume that
+// it writes in that form. All other writes pass.
 func (s *simulation) refuse(form string) (victim func() string) {
 	s.Helper()
 	s.start(0)
@@ -45,7 +45,7 @@ func (s *simulation) refuse(form string) (victim func() string) {
 	return func() string { return name }
 }
 
-// try lets the first master see all and act, as often as given, and returns its last error.
+// try updates the first master's cache and reconciles, turns times, and returns the last error.
 func (s *simulation) try(turns int) (err error) {
 	for range turns {
 		s.see(0, 2)
@@ -55,8 +55,8 @@ func (s *simulation) try(turns int) (err error) {
 	return err
 }
 
-// TestARefusalStopsNoOther has the API server refuse one form of write of one PersistentVolume, as a policy or a
-// webhook does: the node's other volumes go on through their lives, people hear of the refusal, and the turn fails.
+// TestARefusalStopsNoOther checks a policy or webhook that refuses one form of write of one PersistentVolume: the
+// node's other volumes proceed, an event reports the refusal, and the reconciliation fails.
 func TestARefusalStopsNoOther(t *testing.T) {
 	for _, form := range []string{"create", "delete", "update"} {
 		t.Run(form, func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestARefusalStopsNoOther(t *testing.T) {
 	}
 }
 
-// TestARefusedVolumeIsNotWiped has a volume with a second PersistentVolume that cannot be taken away: a wipe is not
-// asked for, since somebody may be bound to that one, while that of another volume is.
+// TestARefusedVolumeIsNotWiped checks that no wipe is requested for a volume whose second PersistentVolume cannot be
+// deleted, since a claim may be bound to it, and that another volume's wipe is requested.
 func TestARefusedVolumeIsNotWiped(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)

@@ -11,18 +11,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// Rules are what the master believes of a worker's report.
+// Rules restrict which parts of a worker's report the master accepts.
 type Rules struct {
-	// Devices is the directory of the links to devices, each named as its volume.
+	// Devices is the directory of the links to devices. Each link has its volume's name.
 	Devices string
-	// Mounts are the directories right below which filesystems are mounted.
+	// Mounts are the parent directories of the filesystems' mount points.
 	Mounts []string
 }
 
-// smallest is the size below which nothing is offered.
+// smallest is the minimum size of an offered volume.
 const smallest = 1 << 20
 
-// check refuses what no honest worker reports.
+// check fails for a volume that an honest worker would not report.
 func (r Rules) check(v v1alpha1.LocalVolumeStatus) error {
 	if size := v.Capacity.Bytes(); size < smallest {
 		return fmt.Errorf("the capacity of volume %s is %q: it must be 1Mi at least", v.Name, v.Capacity)

@@ -7,14 +7,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// patience is how long a worker may take until it takes up what it is asked for.
+// patience is the time in which a worker must begin a request.
 const patience = 10 * time.Minute
 
-// listen tells people of a worker that takes nothing up, by this process's own clock, and returns when to look again; 0
-// if there is nothing to wait for.
+// listen returns a problem if a worker does not begin its requests, by this process's own clock. Again is the pause
+// until the next check, or 0 if no request waits.
 func (r *reconciler) listen(v *view) (told []problem, again time.Duration) {
 	if v.labels == nil {
-		return nil, 0 // There is no node that it could run on.
+		return nil, 0 // There is no node for the worker.
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,7 +38,7 @@ func (r *reconciler) listen(v *view) (told []problem, again time.Duration) {
 	return told, again
 }
 
-// asked are the deletions and offers that the worker has said nothing of.
+// asked returns the deletions and offers that the worker has not begun.
 func asked(storage *v1alpha1.NodeStorage) (all []string) {
 	states := map[v1alpha1.OperationID]v1alpha1.DeleteState{}
 	for _, s := range storage.Status.DeleteOperations {
@@ -61,7 +61,7 @@ func asked(storage *v1alpha1.NodeStorage) (all []string) {
 	return all
 }
 
-// soonest is the shorter of two pauses. One that is not longer than nothing is none.
+// soonest returns the shorter of two pauses. A pause of 0 or less counts as none.
 func soonest(a, b time.Duration) time.Duration {
 	switch {
 	case a <= 0:

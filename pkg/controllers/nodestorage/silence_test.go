@@ -9,8 +9,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// look has the first master see all at a time, and returns how often it has said since that the worker is silent, and
-// when it looks again.
+// look updates the first master's cache and reconciles at a time. It returns the number of new events about a silent
+// worker, and the time until the next reconciliation.
 func (s *simulation) look(at time.Time) (told int, again time.Duration) {
 	s.Helper()
 	s.masters[0].now = func() time.Time { return at }
@@ -21,8 +21,8 @@ func (s *simulation) look(at time.Time) (told int, again time.Duration) {
 	return strings.Count(s.told(), "WorkerSilent"), result.RequeueAfter
 }
 
-// TestSilentWorker has a worker take up neither offers nor, later, deletions: people are told of that once, after ten
-// minutes, and of nothing when it is back.
+// TestSilentWorker checks that one event reports, after ten minutes, a worker that does not begin offers or, later,
+// deletions, and that there are no events once it is back.
 func TestSilentWorker(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)

@@ -29,26 +29,26 @@ import (
 
 var errCut = errors.New("the connection broke")
 
-// simulation is a node with disks, a worker, Kubernetes' controller, people, and two masters whose caches are late.
+// simulation has a node with disks, a worker, Kubernetes' controller, people, and two masters whose caches lag.
 type simulation struct {
 	*testing.T
 	*rand.Rand
 	api     client.WithWatch
 	masters [2]*reconciler
 	caches  [2]*late
-	cuts    int // one write in so many loses its answer
+	cuts    int // one write in cuts loses its answer
 	writes  int
 
-	dirty  map[v1alpha1.VolumeName]string // by which PersistentVolume a volume was written to
+	dirty  map[v1alpha1.VolumeName]string // the PersistentVolume by which a volume was written to
 	wiped  map[v1alpha1.OperationID]bool
-	offers map[v1alpha1.VolumeName]map[string]bool // that the worker knows of, true once they were wiped
-	acked  map[string]bool                         // offers of which it has said that the volume is free
-	used   v1alpha1.VolumeName                     // a volume that somebody else uses
-	moved  v1alpha1.VolumeName                     // a volume that the worker reports at a path of the node's own
-	held   *v1alpha1.NodeStorage                   // a report that is under way
+	offers map[v1alpha1.VolumeName]map[string]bool // known to the worker; true once they were wiped
+	acked  map[string]bool                         // offers whose volume it has reported as free
+	used   v1alpha1.VolumeName                     // a volume with another user
+	moved  v1alpha1.VolumeName                     // a volume that the worker reports at a path that is not allowed
+	held   *v1alpha1.NodeStorage                   // a report under way
 }
 
-// late is a cache: what was there at an earlier time.
+// late is a cache with an earlier state.
 type late struct {
 	client.Reader
 	storage *v1alpha1.NodeStorage
@@ -108,7 +108,7 @@ func newSimulation(t *testing.T, seed uint64, cuts int) *simulation {
 	return s
 }
 
-// start starts a master anew.
+// start restarts a master.
 func (s *simulation) start(i int) {
 	own := interceptor.NewClient(s.api, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
@@ -134,7 +134,7 @@ func (s *simulation) start(i int) {
 	s.masters[i] = newReconciler(o, s.caches[i], s.api, own, events.NewFakeRecorder(10000))
 }
 
-// cut loses the answer of a write now and then.
+// cut sometimes loses the answer of a write.
 func (s *simulation) cut(err error) error {
 	if err == nil {
 		s.writes++
@@ -152,7 +152,7 @@ func (s *simulation) must(err error) {
 	}
 }
 
-// see brings a cache up to date, its halves each for itself.
+// see updates one half of a cache, or both.
 func (s *simulation) see(i, half int) {
 	if half != 1 {
 		s.caches[i].storage = s.storage()
@@ -173,7 +173,7 @@ func (s *simulation) storage() *v1alpha1.NodeStorage {
 	return storage
 }
 
-// manage lets a master look; one that failed in the middle may start anew.
+// manage reconciles with a master. If that fails, the master may restart.
 func (s *simulation) manage(i int) {
 	_, err := s.masters[i].Reconcile(s.Context(),
 		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
@@ -183,7 +183,7 @@ func (s *simulation) manage(i int) {
 	s.check()
 }
 
-// work lets the worker read its object, or send a report about what it read before.
+// work lets the worker read its object, or send the report about the object that it read before.
 func (s *simulation) work() {
 	if s.held != nil {
 		err := s.api.Status().Update(s.Context(), s.held)
@@ -212,7 +212,7 @@ func (s *simulation) work() {
 	s.held = storage
 }
 
-// hear notes an offer, and acknowledges one that was noted before if its volume is free.
+// hear notes an offer. It acknowledges an offer that was noted before, if its volume is free.
 func (s *simulation) hear(o v1alpha1.VolumeOffer) {
 	if s.offers[o.Volume] == nil {
 		s.offers[o.Volume] = map[string]bool{}
@@ -225,7 +225,7 @@ func (s *simulation) hear(o v1alpha1.VolumeOffer) {
 	}
 }
 
-// isDirty reports whether a volume was offered by another PersistentVolume and not wiped since.
+// isDirty reports whether a volume was offered by another PersistentVolume and has not been wiped since.
 func (s *simulation) isDirty(volume v1alpha1.VolumeName, but string) bool {
 	for name, isWiped := range s.offers[volume] {
 		if name != but && !isWiped {
@@ -286,7 +286,7 @@ func (s *simulation) all() []corev1.PersistentVolume {
 	return list.Items
 }
 
-// happen is what Kubernetes does, and, unless it is quiet, claims and an operator.
+// happen runs Kubernetes and, unless quiet, claims and an operator.
 func (s *simulation) happen(quiet bool) {
 	for _, pv := range s.all() {
 		volume := v1alpha1.VolumeName(pv.Annotations[v1alpha1.LocalVolumeAnnotation])
@@ -309,7 +309,7 @@ func (s *simulation) happen(quiet bool) {
 		case n < 13:
 			s.must(client.IgnoreNotFound(s.api.Delete(s.Context(), &pv)))
 		case n < 14 && pv.Status.Phase == corev1.VolumeReleased: // By force.
-			for _, m := range s.masters { // Nobody misses all of an object's life.
+			for _, m := range s.masters { // Each master sees at least one event of an object.
 				m.ofVolume(s.Context(), &pv)
 			}
 			pv.Finalizers = nil
@@ -324,7 +324,7 @@ func (s *simulation) phase(pv *corev1.PersistentVolume, phase corev1.PersistentV
 	s.must(s.api.Status().Update(s.Context(), pv))
 }
 
-// check looks for two PersistentVolumes of a volume, and for one that could be bound and is dirty.
+// check checks that no volume has two PersistentVolumes that could be bound, and that none of those is dirty.
 func (s *simulation) check() {
 	s.Helper()
 	usable := map[string]string{}
@@ -360,7 +360,7 @@ func (s *simulation) run(steps int) {
 		}
 	}
 	s.cuts = 0
-	for range 60 { // Nothing happens any more, and one master leads.
+	for range 60 { // No more random events; one master leads.
 		s.happen(true)
 		s.work()
 		s.see(0, 2)
@@ -382,8 +382,7 @@ func (s *simulation) run(steps int) {
 	}
 }
 
-// TestHistories lets chance decide what happens next, and checks after each step that no PersistentVolume offers a
-// dirty disk.
+// TestHistories runs random histories, and checks after each step that no PersistentVolume offers a dirty disk.
 func TestHistories(t *testing.T) {
 	for seed := range uint64(12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { newSimulation(t, seed, 10).run(300) })

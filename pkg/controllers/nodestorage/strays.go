@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// strays are PersistentVolumes of the node that nobody offers: the NodeStorage was lost, or a master that had lost its
-// lease made them late.
+// strays handles PersistentVolumes of the node without an offer: the NodeStorage was lost, or a master that had lost
+// its lease created them late.
 func (p *planner) strays() {
 	for _, name := range slices.Sorted(maps.Keys(p.volumes)) {
 		pv := p.volumes[name]
@@ -35,9 +35,9 @@ func (p *planner) strays() {
 	}
 }
 
-// stray makes an offer of a PersistentVolume that has none, so that it lives and ends as the others. If its volume is
-// offered by another, that one comes first: this one is deleted, so that nobody is bound to it, and offered when the
-// other is gone.
+// stray adds an offer for a PersistentVolume that has none, so that it is handled as the others. If its volume has
+// another offer, that one comes first: this PersistentVolume is deleted, so that no claim is bound to it, and offered
+// when the other is gone.
 func (p *planner) stray(o v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	switch {
 	case !p.isOffered(o.Volume):
@@ -57,8 +57,8 @@ func (p *planner) stray(o v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	}
 }
 
-// reclaims carries out what the operator asks for in the annotation: retained volumes, and those that hold something,
-// are wiped.
+// reclaims requests the wipes that the operator asks for in the annotation: of retained volumes, and of volumes that
+// are Dirty or NotBlank.
 func (p *planner) reclaims() {
 	var later []string
 	for _, name := range p.wanted {
@@ -84,7 +84,7 @@ func (p *planner) reclaims() {
 	p.wanted = later
 }
 
-// policyOf is how a volume that was never offered is wiped.
+// policyOf returns the wipe policy of a volume that was never offered.
 func (p *planner) policyOf(volume v1alpha1.VolumeName) v1alpha1.WipePolicy {
 	if c, err := classOf(p.classes, p.found[volume], p.labels); err == nil && c != nil {
 		return thorough(c.WipePolicy)
@@ -92,7 +92,8 @@ func (p *planner) policyOf(volume v1alpha1.VolumeName) v1alpha1.WipePolicy {
 	return v1alpha1.WipeZero
 }
 
-// thorough is how a volume is wiped that an operator wants wiped: he does so whatever a class says of released ones.
+// thorough returns the wipe policy for an operator's request: zero instead of none, even if the class does not wipe
+// released volumes.
 func thorough(policy v1alpha1.WipePolicy) v1alpha1.WipePolicy {
 	if policy == v1alpha1.WipeNone {
 		return v1alpha1.WipeZero
@@ -100,7 +101,7 @@ func thorough(policy v1alpha1.WipePolicy) v1alpha1.WipePolicy {
 	return policy
 }
 
-// tellError tells of a deletion that fails.
+// tellError reports a deletion that fails.
 func (p *planner) tellError(about client.Object, r *v1alpha1.DeleteRequest) {
 	if s := p.states[r.ID]; s.State == v1alpha1.DeleteError {
 		p.tell(about, "WipeFailed", fmt.Sprintf("volume %s of node %s is not wiped, and is tried again: %s", r.Volume,
@@ -108,7 +109,7 @@ func (p *planner) tellError(about client.Object, r *v1alpha1.DeleteRequest) {
 	}
 }
 
-// claimOf is the claim that a PersistentVolume names.
+// claimOf returns the claim that a PersistentVolume names.
 func claimOf(pv *corev1.PersistentVolume) *corev1.PersistentVolumeClaim {
 	ref := pv.Spec.ClaimRef
 	return &corev1.PersistentVolumeClaim{

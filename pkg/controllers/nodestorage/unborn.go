@@ -4,9 +4,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// unborn decides about an offer of ours whose PersistentVolume was not made yet. It is made once the worker has looked
-// at the volume after it heard of the offer, and found it free. A volume of which it says anything else was never used
-// by way of this offer, and needs no wipe for it, unless the object may exist by now.
+// unborn decides on one of our offers whose PersistentVolume was not created yet. It is created once the worker has
+// seen the offer and then found the volume free. If the worker reports any other state, the volume was never used
+// through this offer and needs no wipe, unless the object may exist by now.
 func (p *planner) unborn(o *v1alpha1.VolumeOffer) {
 	now, isThere := p.found[o.Volume]
 	switch {
@@ -16,7 +16,7 @@ func (p *planner) unborn(o *v1alpha1.VolumeOffer) {
 		p.dropped[o.Volume] = true
 	case !isThere:
 		p.tellMissing(o, nil)
-	case now.State == v1alpha1.VolumeAvailable: // The worker has yet to look.
+	case now.State == v1alpha1.VolumeAvailable: // The worker has not checked yet.
 	case now.State != v1alpha1.VolumeOffered:
 		p.dropped[o.Volume] = true
 	default:
@@ -24,8 +24,8 @@ func (p *planner) unborn(o *v1alpha1.VolumeOffer) {
 	}
 }
 
-// deliver has the PersistentVolume of an offer made, if that still stands: another master may have taken it away since,
-// and have offered the volume anew.
+// deliver plans the creation of an offer's PersistentVolume, if the offer is still valid: another master may have
+// removed it and offered the volume again.
 func (p *planner) deliver(o *v1alpha1.VolumeOffer) {
 	switch {
 	case !p.isFresh:
@@ -35,8 +35,8 @@ func (p *planner) deliver(o *v1alpha1.VolumeOffer) {
 	}
 }
 
-// wasUnborn decides about an offer of another master as about one of ours, if the worker says that it never
-// acknowledged it: no master makes a PersistentVolume before. What it said may be long past in the cache.
+// wasUnborn treats an offer of another master as one of ours if the worker reports that it never acknowledged the
+// offer: no master creates a PersistentVolume before that. The report in the cache may be outdated.
 func (p *planner) wasUnborn(o *v1alpha1.VolumeOffer) bool {
 	if o.Retained {
 		return false

@@ -14,13 +14,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// wipePolicyAnnotation of a PersistentVolume is how its volume is wiped, should the offer be lost.
+// wipePolicyAnnotation on a PersistentVolume has its volume's wipe policy, in case the offer is lost.
 const wipePolicyAnnotation = "stowage.dev/wipe-policy"
 
-// nobody is the claim that a PersistentVolume names which nobody else is to be bound to.
+// nobody is the name of a nonexistent claim in a PersistentVolume that no claim may be bound to.
 const nobody = "stowage-volume-is-being-deleted"
 
-// newOffer offers a volume in a class, under a name that was never used.
+// newOffer returns an offer of a volume in a class, with a unique name.
 func newOffer(v v1alpha1.LocalVolumeStatus, c *class) v1alpha1.VolumeOffer {
 	return v1alpha1.VolumeOffer{
 		Volume: v.Name, PersistentVolume: "local-" + uuid.NewString(), StorageClassName: c.name, Path: v.Path,
@@ -29,7 +29,7 @@ func newOffer(v v1alpha1.LocalVolumeStatus, c *class) v1alpha1.VolumeOffer {
 	}
 }
 
-// persistentVolume is the object of an offer.
+// persistentVolume returns the object for an offer.
 func persistentVolume(node, hostname string, o v1alpha1.VolumeOffer) *corev1.PersistentVolume {
 	return &corev1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{
@@ -56,7 +56,7 @@ func persistentVolume(node, hostname string, o v1alpha1.VolumeOffer) *corev1.Per
 	}
 }
 
-// offerOf is the offer that a PersistentVolume of ours was made for.
+// offerOf returns the offer for which one of our PersistentVolumes was created.
 func offerOf(pv *corev1.PersistentVolume) (v1alpha1.VolumeOffer, error) {
 	o := v1alpha1.VolumeOffer{
 		Volume: v1alpha1.VolumeName(pv.Annotations[v1alpha1.LocalVolumeAnnotation]), PersistentVolume: pv.Name,
@@ -81,14 +81,14 @@ func offerOf(pv *corev1.PersistentVolume) (v1alpha1.VolumeOffer, error) {
 	return o, nil
 }
 
-// isFound reports whether a PersistentVolume is of a found volume, and of which node.
+// isFound reports whether a PersistentVolume is of a found volume, and returns its node.
 func isFound(pv *corev1.PersistentVolume) (node string, ok bool) {
 	node = pv.Annotations[v1alpha1.NodeStorageAnnotation]
 	return node, node != "" && pv.Annotations[storage.AnnDynamicallyProvisioned] == v1alpha1.LocalVolumeProvisioner
 }
 
-// reserved is a PersistentVolume that names no claim, naming one that is not there. Kubernetes says Released of it, and
-// binds it to nothing, not even to a claim that asks for it by name.
+// reserved returns a copy of an unclaimed PersistentVolume whose claimRef names a nonexistent claim. Kubernetes calls
+// it Released and binds it to no claim, not even to one that names it.
 func reserved(pv *corev1.PersistentVolume, namespace string) *corev1.PersistentVolume {
 	pv = pv.DeepCopy()
 	pv.Spec.ClaimRef = &corev1.ObjectReference{
@@ -101,7 +101,7 @@ func isClaimed(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
 }
 
-// isFreed reports whether the claim of a PersistentVolume is gone. Failed follows Released only.
+// isFreed reports whether the claim of a PersistentVolume is gone. The phase Failed only follows Released.
 func isFreed(pv *corev1.PersistentVolume) bool {
 	return isClaimed(pv) && (pv.Status.Phase == corev1.VolumeReleased || pv.Status.Phase == corev1.VolumeFailed)
 }

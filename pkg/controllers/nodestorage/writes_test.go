@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// settle lets a master see all and act, as often as given.
+// settle updates a master's cache and reconciles, turns times.
 func (s *simulation) settle(master, turns int) {
 	s.Helper()
 	for range turns {
@@ -29,11 +29,11 @@ func (s *simulation) settle(master, turns int) {
 	}
 }
 
-// report lets the worker do all that is wanted, and say so.
+// report lets the worker carry out all requests and report them.
 func (s *simulation) report() {
 	s.Helper()
 	s.held = nil
-	s.work() // hears of offers
+	s.work() // learns of offers
 	for _, r := range s.storage().Spec.DeleteOperations {
 		for !s.wiped[r.ID] {
 			s.wipe(r)
@@ -44,7 +44,7 @@ func (s *simulation) report() {
 	s.work() // writes
 }
 
-// bind gives each available PersistentVolume to a claim, and ends the claims.
+// bind binds each PersistentVolume to a claim, and releases it.
 func (s *simulation) bind() {
 	s.Helper()
 	for _, pv := range s.all() {
@@ -55,9 +55,8 @@ func (s *simulation) bind() {
 	}
 }
 
-// TestWritesOfALife counts what the master writes from the first sight of a node's disks to the moment at which they
-// can be offered again: for each three writes of its PersistentVolume, and for all of them together three of their
-// NodeStorage.
+// TestWritesOfALife counts the master's writes from the first report of a node's disks until they can be offered again:
+// three writes of each PersistentVolume, and three of the NodeStorage for all of them together.
 func TestWritesOfALife(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -82,7 +81,7 @@ func TestWritesOfALife(t *testing.T) {
 	}
 }
 
-// TestSteadyStateWritesNothing checks that a master that sees nothing new writes nothing.
+// TestSteadyStateWritesNothing checks that a master writes nothing without changes.
 func TestSteadyStateWritesNothing(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	for range 3 {
@@ -97,8 +96,8 @@ func TestSteadyStateWritesNothing(t *testing.T) {
 	}
 }
 
-// TestTwoMastersOneOffer lets two masters that saw the same decide at once: the write of one of them is refused, and
-// there is one PersistentVolume for each disk.
+// TestTwoMastersOneOffer checks two masters that decide on the same state: one master's write is refused, and each disk
+// has one PersistentVolume.
 func TestTwoMastersOneOffer(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
@@ -118,9 +117,9 @@ func TestTwoMastersOneOffer(t *testing.T) {
 	}
 }
 
-// TestLateCreate has a master lose its lease between its offer and the PersistentVolume of that, which it creates when
-// the other has had the disk wiped and offered anew. The later one is not to stay: nobody can be bound to it after the
-// leader has looked once more, and the volume stays offered by the other.
+// TestLateCreate checks a master that loses its lease after writing an offer, and creates the PersistentVolume when the
+// other master has already requested a wipe of the disk, or has offered it again. After the leader's next
+// reconciliation no claim can be bound to the late PersistentVolume, and the volume stays offered by the other.
 func TestLateCreate(t *testing.T) {
 	for _, when := range []string{"wiping", "offered anew"} {
 		t.Run(when, func(t *testing.T) {
@@ -177,8 +176,8 @@ func TestLateCreate(t *testing.T) {
 	}
 }
 
-// TestRefusedVolume checks that people are told once of each PersistentVolume that is refused again and again, and of
-// what else is wrong with the node.
+// TestRefusedVolume checks that one event reports each PersistentVolume that is refused repeatedly, and each other
+// problem of the node.
 func TestRefusedVolume(t *testing.T) {
 	s := newSimulation(t, 1, 0)
 	s.settle(0, 2)
