@@ -21,20 +21,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// The indices of PersistentVolumes.
+// Indexes of PersistentVolumes.
 const (
 	byClaim = "claim" // namespace and name of the claim that the volume names
 	ready   = "ready" // class of a volume that is Available and names no claim
 )
 
-// workers is how many claims are bound at a time.
+// workers is the number of claims that are bound concurrently.
 const workers = 16
 
 // Options of the binder.
 type Options struct {
 	Driver string // whose volumes are bound
 	Log    *slog.Logger
-	QPS    float32 // requests that the API server gets a second
+	QPS    float32 // requests to the API server per second
 
 	Metrics prometheus.Registerer
 }
@@ -98,13 +98,13 @@ func classOfReady(object client.Object) []string {
 	return []string{storage.GetPersistentVolumeClass(v)}
 }
 
-// ofClaim is the claim itself.
+// ofClaim returns the claim's own key.
 func ofClaim(object client.Object) *types.NamespacedName {
 	key := client.ObjectKeyFromObject(object)
 	return &key
 }
 
-// ofVolume is the claim that a volume names.
+// ofVolume returns the key of the claim that a volume names.
 func ofVolume(object client.Object) *types.NamespacedName {
 	v, ok := object.(*corev1.PersistentVolume)
 	if !ok || v.Spec.ClaimRef == nil {
@@ -113,16 +113,15 @@ func ofVolume(object client.Object) *types.NamespacedName {
 	return &types.NamespacedName{Namespace: v.Spec.ClaimRef.Namespace, Name: v.Spec.ClaimRef.Name}
 }
 
-// on enqueues the claim of an object in an order of chance. Kubernetes' controller takes the oldest
-// claim first: were that the order here too, the two would often write about the same claim, and one
-// of two volumes would be given back.
+// on enqueues the claims of objects in random order. Kubernetes' controller handles the oldest claim first. With the
+// same order here the two would often bind the same claim, and one of two volumes would have to be freed.
 func on(of func(client.Object) *types.NamespacedName) handler.EventHandler {
 	enqueue := func(object client.Object, q queue) {
 		key := of(object)
 		if key == nil {
 			return
 		}
-		request, priority := reconcile.Request{NamespacedName: *key}, rand.IntN(1000) // It is an order only.
+		request, priority := reconcile.Request{NamespacedName: *key}, rand.IntN(1000) // Not for security.
 		if p, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
 			p.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, request)
 			return

@@ -9,22 +9,21 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// match is the smallest ready volume that fits the claim, as Kubernetes itself matches them, or nil.
-// Kubernetes looks at no nodes for a claim that binds at once; here a volume that no node reaches is
-// left out.
+// match returns the smallest ready volume that fits the claim by Kubernetes' own matching, or nil. Kubernetes ignores
+// nodes for a claim that binds immediately; match leaves out a volume that no node can use.
 func match(v view) *corev1.PersistentVolume {
 	ready := slices.DeleteFunc(slices.Clone(v.others), func(one *corev1.PersistentVolume) bool {
 		return one.Spec.ClaimRef != nil || !v.isOurs(one) || !compatible(v.claim, one) || !isReachable(one, v.nodes)
 	})
 	best, err := storage.FindMatchingVolume(v.claim, ready, nil, nil, false, true)
 	if err != nil {
-		return nil // The claim's selector is none. The API server refuses such a claim.
+		return nil // The claim's selector is invalid. The API server refuses such a claim.
 	}
 	return best
 }
 
-// compatible reports whether the volume is of the kind that the claim asks for. Its size, class and
-// labels are looked at elsewhere.
+// compatible reports whether the volume has the modes and attributes class that the claim asks for. Its size, class and
+// labels are checked elsewhere.
 func compatible(claim *corev1.PersistentVolumeClaim, one *corev1.PersistentVolume) bool {
 	return storage.CheckAccessModes(claim, one) &&
 		!storage.CheckVolumeModeMismatches(&claim.Spec, &one.Spec) &&
@@ -32,7 +31,7 @@ func compatible(claim *corev1.PersistentVolumeClaim, one *corev1.PersistentVolum
 		!metav1.HasAnnotation(one.ObjectMeta, preResize)
 }
 
-// isReachable reports whether there is a node that the volume can be used on.
+// isReachable reports whether at least one node can use the volume.
 func isReachable(one *corev1.PersistentVolume, nodes []map[string]string) bool {
 	if one.Spec.NodeAffinity == nil {
 		return true

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// waiting has the class of the world wait for the scheduler.
+// waiting sets the class's volume binding mode to WaitForFirstConsumer.
 func (w *world) waiting() {
 	w.Helper()
 	class := &storagev1.StorageClass{}
@@ -20,9 +20,8 @@ func (w *world) waiting() {
 	w.must(w.api.Update(w.Context(), class))
 }
 
-// TestSchedulerBegins lets the scheduler write the claim into a volume that the binder would not have chosen, and
-// Kubernetes' controller make any number of its writes before any write of the binder: the claim gets the scheduler's
-// volume.
+// TestSchedulerBegins checks that the claim gets the scheduler's volume, which the binder would not have chosen, with
+// any number of writes of Kubernetes' controller before any write of the binder.
 func TestSchedulerBegins(t *testing.T) {
 	for at := range 4 {
 		for steps := range 4 {
@@ -59,9 +58,8 @@ func TestSchedulerBegins(t *testing.T) {
 	}
 }
 
-// TestClaimThatNoVolumeFits checks, for each rule that Kubernetes or the set has about a claim, that nothing is written
-// for it though a volume is ready, whichever of both binds the class, and that the volume stays free for the next
-// claim.
+// TestClaimThatNoVolumeFits checks, for each rule of Kubernetes or the set about a claim and for both binding modes,
+// that nothing is written although a volume is ready, and that the volume stays free for the next claim.
 func TestClaimThatNoVolumeFits(t *testing.T) {
 	group := "snapshot.storage.k8s.io"
 	for name, change := range map[string]func(*pvc){

@@ -9,15 +9,15 @@ import (
 	storage "k8s.io/component-helpers/storage/volume"
 )
 
-// preResize is on a PersistentVolume that was grown and whose filesystem was not: the claim's status
-// is then not the volume's size.
+// preResize is on a PersistentVolume that was expanded without its filesystem: the size in the claim's status is then
+// not the volume's.
 const preResize = "volume.alpha.kubernetes.io/pre-resize-capacity"
 
-// view is all that a decision about one claim is based on.
+// view holds the data for a decision about one claim.
 type view struct {
 	driver string
 	claim  *corev1.PersistentVolumeClaim
-	class  *storagev1.StorageClass // nil if there is none
+	class  *storagev1.StorageClass // nil if it does not exist
 	pooled bool                    // a PersistentVolumeSet fills the class
 	named  []*corev1.PersistentVolume
 	others []*corev1.PersistentVolume // volumes of the class that name no claim
@@ -26,12 +26,12 @@ type view struct {
 
 // actions bring a claim closer to being bound. At most one of begin and finish is set.
 type actions struct {
-	begin  *corev1.PersistentVolume // write the claim into this volume, and finish
-	finish *corev1.PersistentVolume // write what is missing of this volume's binding
+	begin  *corev1.PersistentVolume // write the claim into this volume, then finish
+	finish *corev1.PersistentVolume // write the missing parts of this volume's binding
 	free   []*corev1.PersistentVolume
 }
 
-// plan decides what to do about a claim.
+// plan decides on the actions for a claim.
 func plan(v view) actions {
 	switch {
 	case v.class == nil || v.class.Provisioner != v.driver || !v.pooled:
@@ -50,14 +50,14 @@ func plan(v view) actions {
 	return actions{}
 }
 
-// mayBegin reports whether the claim may be given a volume that nobody has chosen for it.
+// mayBegin reports whether the binder may choose a volume for the claim.
 func (v view) mayBegin() bool {
-	_, isProvisioned := v.claim.Annotations[storage.AnnStorageProvisioner] // Its volume is being made.
+	_, isProvisioned := v.claim.Annotations[storage.AnnStorageProvisioner] // Its volume is being created.
 	return !isProvisioned && !v.waits() && !v.hasSource()
 }
 
-// hasSource reports whether the claim asks for contents. Kubernetes' matching ignores that, and gives it an empty
-// volume.
+// hasSource reports whether the claim has a data source. Kubernetes' matching ignores the source, and would bind the
+// claim to an empty volume.
 func (v view) hasSource() bool {
 	return v.claim.Spec.DataSource != nil || v.claim.Spec.DataSourceRef != nil
 }
@@ -67,9 +67,9 @@ func (v view) waits() bool {
 	return v.class.VolumeBindingMode != nil && *v.class.VolumeBindingMode == storagev1.VolumeBindingWaitForFirstConsumer
 }
 
-// chosen is the volume that names the claim, if its binding can be finished. That of a claim with a data source is not
-// helped on. One that names the claim without its UID was reserved by a person: Kubernetes prefers it to all others,
-// and binds it.
+// chosen returns the volume that names the claim, if its binding can be finished. The binding of a claim with a data
+// source is left to Kubernetes. A volume that names the claim without its UID was reserved by a person: Kubernetes
+// prefers it to all others and binds it.
 func (v view) chosen() *corev1.PersistentVolume {
 	if v.hasSource() {
 		return nil
@@ -87,8 +87,8 @@ func (v view) chosen() *corev1.PersistentVolume {
 	return nil
 }
 
-// unfinished is the claim's volume, if only the claim's status is missing. A volumeName that a person
-// wrote is Kubernetes' business.
+// unfinished returns the claim's volume if only the claim's status is missing. A volumeName that a person wrote is left
+// to Kubernetes.
 func (v view) unfinished() *corev1.PersistentVolume {
 	isComplete := metav1.HasAnnotation(v.claim.ObjectMeta, storage.AnnBindCompleted)
 	if !isComplete || v.claim.Status.Phase != corev1.ClaimPending || v.claim.DeletionTimestamp != nil {
@@ -102,7 +102,7 @@ func (v view) unfinished() *corev1.PersistentVolume {
 	return nil
 }
 
-// stray are the volumes that name the claim, which is bound to another. It never used them: its
+// stray returns the volumes that name the claim although it is bound to another. The claim never used them: its
 // volumeName cannot change.
 func (v view) stray() (all []*corev1.PersistentVolume) {
 	for _, one := range v.named {
@@ -114,13 +114,13 @@ func (v view) stray() (all []*corev1.PersistentVolume) {
 	return all
 }
 
-// owns reports whether a volume names this very claim, and not an earlier one of its name.
+// owns reports whether a volume names this very claim, and not an earlier claim of the same name.
 func (v view) owns(one *corev1.PersistentVolume) bool {
 	return one.Spec.ClaimRef != nil && one.Spec.ClaimRef.UID == v.claim.UID
 }
 
-// wasEarlier reports whether a volume was had by an earlier claim of the name, and nobody can be bound
-// to it. One of the policy Retain stays so for as long as a person likes.
+// wasEarlier reports whether a volume belonged to an earlier claim of the name and cannot be bound. A volume of the
+// policy Retain stays in this state until a person acts.
 func (v view) wasEarlier(one *corev1.PersistentVolume) bool {
 	return !v.owns(one) && one.Spec.ClaimRef.UID != "" && isOver(one)
 }
@@ -129,13 +129,13 @@ func (v view) isOurs(one *corev1.PersistentVolume) bool {
 	return one.Spec.CSI != nil && one.Spec.CSI.Driver == v.driver && one.DeletionTimestamp == nil
 }
 
-// wasSeen reports whether Kubernetes' controller knows the volume: it alone writes Available, and
-// Bound is written after that.
+// wasSeen reports whether Kubernetes' controller knows the volume: only the controller writes Available, and Bound is
+// written after that.
 func wasSeen(one *corev1.PersistentVolume) bool {
 	return one.Status.Phase == corev1.VolumeAvailable || one.Status.Phase == corev1.VolumeBound
 }
 
-// isOver reports whether Kubernetes has taken the volume out of use: its deletion may have begun.
+// isOver reports whether the volume is out of use. Its deletion may have begun.
 func isOver(one *corev1.PersistentVolume) bool {
 	return one.Status.Phase == corev1.VolumeReleased || one.Status.Phase == corev1.VolumeFailed ||
 		one.DeletionTimestamp != nil

@@ -35,7 +35,7 @@ func size(text string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(text)}
 }
 
-// newVolume is one that a set made and that is ready.
+// newVolume returns a ready volume, with changes.
 func newVolume(name string, change ...func(*pv)) *pv {
 	v := &pv{
 		ObjectMeta: metav1.ObjectMeta{Name: name,
@@ -58,7 +58,7 @@ func of(text string) func(*pv) { return func(v *pv) { v.Spec.Capacity = size(tex
 
 func phase(p corev1.PersistentVolumePhase) func(*pv) { return func(v *pv) { v.Status.Phase = p } }
 
-// named is written into the volume by the controller, the scheduler or us.
+// named sets the claimRef as the controller, the scheduler or the binder does.
 func named(uid types.UID) func(*pv) {
 	return func(v *pv) {
 		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: "c", UID: uid}
@@ -66,7 +66,7 @@ func named(uid types.UID) func(*pv) {
 	}
 }
 
-// byAPerson is written into the volume by somebody who does not say that a controller did it.
+// byAPerson removes the annotation of a controller, as for a claimRef that a person wrote.
 func byAPerson(v *pv) { delete(v.Annotations, "pv.kubernetes.io/bound-by-controller") }
 
 func within(zone string) func(*pv) {
@@ -109,7 +109,7 @@ func claimed(volumes ...*pv) func(*view) { return func(v *view) { v.named = volu
 
 func waits(v *view) { v.class.VolumeBindingMode = ptr.To(storagev1.VolumeBindingWaitForFirstConsumer) }
 
-// TestBegin checks which ready volume a claim is given.
+// TestBegin checks which ready volume a claim gets.
 func TestBegin(t *testing.T) {
 	group := "snapshot.storage.k8s.io"
 	tests := map[string]struct {
@@ -198,7 +198,7 @@ func nameOf(v *pv) string {
 	return v.Name
 }
 
-// TestFinish checks which bindings, begun by anybody, are finished.
+// TestFinish checks which bindings are finished, whoever began them.
 func TestFinish(t *testing.T) {
 	tests := map[string]struct {
 		view view
@@ -249,7 +249,7 @@ func TestFinish(t *testing.T) {
 
 func isBound(c *pvc) { c.Status.Phase = corev1.ClaimBound }
 
-// TestFree checks which volumes are given back, of those that name a claim that is bound to the volume "v".
+// TestFree checks which volumes that name a claim bound to the volume "v" are freed.
 func TestFree(t *testing.T) {
 	tests := map[string]struct {
 		volume *pv

@@ -19,17 +19,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// again is the pause after somebody else wrote first.
+// again is the pause after another writer was first.
 const again = 50 * time.Millisecond
 
-// takenAtMost bounds what is remembered of volumes that were taken. It spares writes that would be
-// refused, and no more.
+// takenAtMost limits the memory of taken volumes. That memory only avoids writes that would be refused.
 const takenAtMost = 10000
 
 // reconciler binds claims.
 type reconciler struct {
 	cache  client.Reader
-	live   client.Reader // reads past the cache
+	live   client.Reader // bypasses the cache
 	write  writer
 	driver string
 	log    *slog.Logger
@@ -37,10 +36,10 @@ type reconciler struct {
 	times  *times
 
 	mu sync.Mutex
-	// taken are volumes that were written, or are about to be, by their resource version before: the
-	// cache may still show it.
+	// taken holds volumes that were written or are about to be, with their resource version before the write: the cache
+	// may still show it.
 	taken map[string]string
-	// begun are claims that were written into a volume, until the cache shows that they are bound.
+	// begun holds claims that were written into a volume, until the cache shows that they are bound.
 	begun map[types.NamespacedName]intent
 }
 
@@ -48,10 +47,10 @@ type reconciler struct {
 type intent struct {
 	claim    types.UID
 	volume   string
-	finished bool // all of the binding is written
+	finished bool // the whole binding is written
 }
 
-// Reconcile looks at one claim.
+// Reconcile reconciles one claim.
 func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	v := view{driver: r.driver, claim: &corev1.PersistentVolumeClaim{}}
 	if err := r.cache.Get(ctx, request.NamespacedName, v.claim); err != nil {
@@ -59,7 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	err := r.settle(ctx, &v)
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // Somebody wrote first: the next look shows what.
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) { // Another writer was first: read again.
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	return ctrl.Result{}, err
@@ -74,7 +73,7 @@ func (r *reconciler) settle(ctx context.Context, v *view) error {
 	case v.claim.Status.Phase == corev1.ClaimBound:
 		r.forget(client.ObjectKeyFromObject(v.claim))
 	case r.hasFinished(v.claim):
-		return nil // The cache is behind. Writing all of it again would be refused.
+		return nil // The cache is behind. Another write would be refused.
 	case v.claim.Spec.VolumeName == "":
 		if err := r.recall(ctx, v); err != nil {
 			return err
@@ -113,7 +112,7 @@ func (r *reconciler) do(ctx context.Context, v *view) error {
 	return nil
 }
 
-// plan plans, and keeps other claims from the volume that it chose.
+// plan plans, and reserves the chosen volume against other claims.
 func (r *reconciler) plan(v *view) actions {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,7 +134,8 @@ func (r *reconciler) plan(v *view) actions {
 	return a
 }
 
-// recall looks past the cache at a claim that was written into a volume before: the cache may show neither.
+// recall reads past the cache a claim that was written into a volume before, and the volume: the cache may show neither
+// write.
 func (r *reconciler) recall(ctx context.Context, v *view) error {
 	key := client.ObjectKeyFromObject(v.claim)
 	r.mu.Lock()
@@ -165,7 +165,7 @@ func (r *reconciler) recall(ctx context.Context, v *view) error {
 	return nil
 }
 
-// finished remembers a claim whose binding is written, until the cache shows it.
+// finished remembers a claim with a written binding until the cache shows it.
 func (r *reconciler) finished(claim *corev1.PersistentVolumeClaim, volume string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -185,7 +185,7 @@ func (r *reconciler) forget(key types.NamespacedName) {
 	delete(r.begun, key)
 }
 
-// look reads all that a decision about the claim needs.
+// look reads the data for a decision about the claim.
 func (r *reconciler) look(ctx context.Context, v *view) error {
 	name := storage.GetPersistentVolumeClaimClass(v.claim)
 	class := &storagev1.StorageClass{}
@@ -214,7 +214,8 @@ func (r *reconciler) look(ctx context.Context, v *view) error {
 	return r.nodes(ctx, v)
 }
 
-// volumes are those with this value in the index. They are the cache's own, and are copied before they are changed.
+// volumes returns the volumes with this value in the index. They belong to the cache and must be copied before a
+// change.
 func (r *reconciler) volumes(ctx context.Context, index, value string) (all []*corev1.PersistentVolume, err error) {
 	var list corev1.PersistentVolumeList
 	if err := r.cache.List(ctx, &list, client.MatchingFields{index: value}, client.UnsafeDisableDeepCopy); err != nil {

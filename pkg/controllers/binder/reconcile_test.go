@@ -23,7 +23,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// world is an API with a class, a set of it, these objects, and a binder.
+// world has an API with a class, a set of the class and other objects, and a binder.
 type world struct {
 	*testing.T
 	api    client.WithWatch
@@ -73,14 +73,14 @@ func (w *world) count() {
 	w.before(w.writes)
 }
 
-// look lets the binder look at a claim.
+// look reconciles a claim.
 func (w *world) look(name string) error {
 	_, err := w.binder.Reconcile(w.Context(),
 		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: name}})
 	return err
 }
 
-// rest lets the binder look until it has nothing to write.
+// rest reconciles until the binder writes nothing.
 func (w *world) rest(name string) {
 	w.Helper()
 	for range 10 {
@@ -119,8 +119,8 @@ func (w *world) must(err error) {
 	}
 }
 
-// step is one write of Kubernetes' own controller, in its order: claimRef, phase, claim, status. A
-// refused one ends its attempt.
+// step makes one write of Kubernetes' own controller, in its order: claimRef, phase, claim, status. A refused write
+// ends its attempt.
 func (w *world) step(volume, claim string, number int) error {
 	v, c := w.volume(volume), w.claim(claim)
 	switch number {
@@ -142,7 +142,8 @@ func (w *world) step(volume, claim string, number int) error {
 	return w.api.Status().Update(w.Context(), c)
 }
 
-// isBound checks that a claim is bound to one volume as Kubernetes would have written it, and that no other names it.
+// isBound checks that a claim is bound to one volume as Kubernetes would have done it, and that no other volume names
+// it.
 func (w *world) isBound(claim string) {
 	w.Helper()
 	c := w.claim(claim)
@@ -174,7 +175,7 @@ func (w *world) isBound(claim string) {
 	}
 }
 
-// TestBinds checks that four writes bind a claim, and that no more follow.
+// TestBinds checks that exactly four writes bind a claim.
 func TestBinds(t *testing.T) {
 	w := newWorld(t, newClaim(), newVolume("v"))
 	w.rest("c")
@@ -184,9 +185,8 @@ func TestBinds(t *testing.T) {
 	}
 }
 
-// TestKubernetesBetween lets Kubernetes' controller make any number of its writes, with the same
-// volume or another, before any write of the binder: in the end the claim has one volume, and the
-// other is free.
+// TestKubernetesBetween checks that the claim ends with one volume and the other is free, with any number of writes of
+// Kubernetes' controller, to the same volume or another, before any write of the binder.
 func TestKubernetesBetween(t *testing.T) {
 	for _, volume := range []string{"v", "w"} {
 		for at := range 5 {
@@ -216,8 +216,8 @@ func TestKubernetesBetween(t *testing.T) {
 	}
 }
 
-// TestTwoClaimsOneVolume checks that a volume which another claim got meanwhile is left to it, and
-// that the claim gets the next one.
+// TestTwoClaimsOneVolume checks that a volume that another claim got meanwhile stays with it, and that the claim gets
+// the next one.
 func TestTwoClaimsOneVolume(t *testing.T) {
 	other := newClaim(func(c *pvc) { c.Name, c.UID = "d", "d-uid" })
 	w := newWorld(t, newClaim(), other, newVolume("v"), newVolume("w", of("3Gi")))
@@ -236,8 +236,8 @@ func TestTwoClaimsOneVolume(t *testing.T) {
 	}
 }
 
-// TestVolumeThatWasFreed checks that a volume which is given back is bound by nobody until Kubernetes
-// says Available again: its controller calls a claim lost whose volume it last saw with another.
+// TestVolumeThatWasFreed checks that a freed volume is not bound until Kubernetes writes Available again: its
+// controller marks a claim as lost if it last saw the volume with another claim.
 func TestVolumeThatWasFreed(t *testing.T) {
 	next := newClaim(func(c *pvc) { c.Name, c.UID = "d", "d-uid" })
 	w := newWorld(t, newClaim(boundTo("v"), isBound), next, newVolume("v", named("c-uid"), phase(corev1.VolumeBound)),
@@ -263,7 +263,7 @@ func TestVolumeThatWasFreed(t *testing.T) {
 	w.isBound("d")
 }
 
-// TestGivenBackToItsSet checks that a volume which is given back is the set's again, which else could never delete it.
+// TestGivenBackToItsSet checks that a freed volume returns to its set, which otherwise could never delete it.
 func TestGivenBackToItsSet(t *testing.T) {
 	const provisioners = "external-provisioner.volume.kubernetes.io/finalizer"
 	handedOver := func(v *pv) {
@@ -284,8 +284,8 @@ func TestGivenBackToItsSet(t *testing.T) {
 	}
 }
 
-// TestReleasedMeanwhile checks that a volume is left alone whose release Kubernetes wrote right before
-// it would be given back.
+// TestReleasedMeanwhile checks that a volume is left alone if Kubernetes wrote its release right before it would be
+// freed.
 func TestReleasedMeanwhile(t *testing.T) {
 	for at := range 2 {
 		w := newWorld(t, newClaim(boundTo("v"), isBound), newVolume("v", named("c-uid"), phase(corev1.VolumeBound)),
@@ -304,8 +304,8 @@ func TestReleasedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestClaimGoes checks that a claim which is deleted in the middle leaves its volume to Kubernetes,
-// which cannot know that nobody used it.
+// TestClaimGoes checks that a claim that is deleted during its binding leaves its volume to Kubernetes, which cannot
+// know that it was never used.
 func TestClaimGoes(t *testing.T) {
 	w := newWorld(t, newClaim(), newVolume("v"))
 	w.before = func(write int) {
@@ -322,14 +322,14 @@ func TestClaimGoes(t *testing.T) {
 	}
 }
 
-// TestOldCache checks that a binder whose cache shows nothing of its own writes neither takes a second
-// volume for the claim, nor the volume for a second claim.
+// TestOldCache checks that a binder whose cache shows none of its own writes takes neither a second volume for the
+// claim nor the volume for a second claim.
 func TestOldCache(t *testing.T) {
 	w := newWorld(t, newClaim(), newClaim(func(c *pvc) { c.Name, c.UID = "d", "d-uid" }), newVolume("v"),
 		newVolume("w", of("3Gi")))
 	old := newWorld(t, w.claim("c"), w.claim("d"), w.volume("v"), w.volume("w"))
 	w.binder.cache = old.api
-	for _, one := range []string{"v", "w"} { // Both worlds count resource versions alike.
+	for _, one := range []string{"v", "w"} { // Both worlds count resource versions the same way.
 		if a, b := old.volume(one).ResourceVersion, w.volume(one).ResourceVersion; a != b {
 			t.Fatalf("%s has the versions %s and %s", one, a, b)
 		}
@@ -344,7 +344,7 @@ func TestOldCache(t *testing.T) {
 	w.isBound("d")
 }
 
-// TestOldCacheAfterAConflict checks that a binder whose cache does not show what it began goes on with it.
+// TestOldCacheAfterAConflict checks that a binder continues a binding that its cache does not show.
 func TestOldCacheAfterAConflict(t *testing.T) {
 	w := newWorld(t, newClaim(), newVolume("v"), newVolume("w", of("3Gi")))
 	w.binder.cache = newWorld(t, w.claim("c"), w.volume("v"), w.volume("w")).api
@@ -360,8 +360,7 @@ func TestOldCacheAfterAConflict(t *testing.T) {
 	w.isBound("c")
 }
 
-// TestCacheBehindTheEnd checks that a binder whose cache shows a part of its own writes, and not the last, writes
-// nothing again.
+// TestCacheBehindTheEnd checks that a binder does not repeat writes if its cache shows all of its writes but the last.
 func TestCacheBehindTheEnd(t *testing.T) {
 	w := newWorld(t, newClaim(), newVolume("v"))
 	var volume *pv

@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// times measures how long claims wait, by this process's own clock: from the event of the claim's creation to that of
-// its being bound. A claim that was there before the process is not measured, nor is that of a scrub.
+// times measures how long claims wait, by this process's own clock, from the event of a claim's creation to the event
+// of its binding. Claims that are older than the process and claims of scrubs are not measured.
 type times struct {
 	waited *prometheus.HistogramVec
 
@@ -24,7 +24,7 @@ type times struct {
 	spans map[types.NamespacedName]span
 }
 
-// span is what is known of a claim's time.
+// span holds the times of a claim.
 type span struct {
 	claim        types.UID
 	begun, bound time.Time
@@ -40,7 +40,7 @@ func newTimes(driver string, registry prometheus.Registerer) (*times, error) {
 	return t, registry.Register(t.waited)
 }
 
-// handler notes the times. It enqueues nothing.
+// handler records the times. It enqueues nothing.
 func (t *times) handler() handler.EventHandler {
 	return handlers{
 		CreateFunc: func(_ context.Context, e event.TypedCreateEvent[client.Object], _ queue) {
@@ -86,7 +86,7 @@ func (t *times) forget(key types.NamespacedName) {
 	delete(t.spans, key)
 }
 
-// observe counts a claim that is bound, once. One of a class without a set is forgotten.
+// observe counts a bound claim once. A claim of a class without a set is forgotten.
 func (t *times) observe(v *view) {
 	if v.claim.Status.Phase != corev1.ClaimBound {
 		return

@@ -16,7 +16,7 @@ import (
 
 func ofASet(v *pv) { v.Annotations[v1alpha1.VolumeSetAnnotation] = "set-uid" }
 
-// exported is what the binder of a world exports: numbers of claims by the kind of their volumes.
+// exported returns the exported numbers of claims by the kind of their volumes.
 func (w *world) exported() map[string]uint64 {
 	w.Helper()
 	registry := prometheus.NewRegistry()
@@ -36,7 +36,7 @@ func (w *world) exported() map[string]uint64 {
 	return all
 }
 
-// TestTimes checks which claims are measured, once each, and as what.
+// TestTimes checks which claims are measured, once each, and with which label.
 func TestTimes(t *testing.T) {
 	tests := map[string]struct {
 		volume   *pv
@@ -72,7 +72,7 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestTimesOfScrubs checks that the claim by which a volume is scrubbed is not measured: nobody waits for it.
+// TestTimesOfScrubs checks that the claim of a scrub is not measured: nobody waits for it.
 func TestTimesOfScrubs(t *testing.T) {
 	w := newWorld(t)
 	scrub := newClaim(func(c *pvc) { c.Labels = map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"} })
@@ -82,7 +82,7 @@ func TestTimesOfScrubs(t *testing.T) {
 	}
 }
 
-// TestTimesOfDeleted checks that a claim which goes unbound is forgotten.
+// TestTimesOfDeleted checks that a claim that is deleted unbound is forgotten.
 func TestTimesOfDeleted(t *testing.T) {
 	w := newWorld(t)
 	h := w.binder.times.handler()
@@ -96,7 +96,7 @@ func TestTimesOfDeleted(t *testing.T) {
 	}
 }
 
-// TestSeries checks that deploy/observability lists what is exported.
+// TestSeries checks that deploy/observability lists the exported series.
 func TestSeries(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/observability/manager-series.txt")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/volumeset"
 )
 
-// writer makes the writes of a binding, each under the resource version of the object that it is given.
+// writer makes the writes of a binding. Each uses the resource version of the given object.
 type writer struct{ client client.Client }
 
 // begin writes the claim into the volume.
@@ -24,8 +24,8 @@ func (w writer) begin(ctx context.Context, v *corev1.PersistentVolume,
 	return named, w.client.Update(ctx, named)
 }
 
-// finish writes what is missing of a binding whose volume names the claim. The order is Kubernetes'
-// own: who finds a part of it goes on.
+// finish writes the missing parts of a binding whose volume names the claim. The order is Kubernetes' own, so any
+// controller can complete a partial binding.
 func (w writer) finish(ctx context.Context, v *corev1.PersistentVolume, claim *corev1.PersistentVolumeClaim) error {
 	if v.Status.Phase != corev1.VolumeBound {
 		v = v.DeepCopy()
@@ -49,8 +49,8 @@ func (w writer) finish(ctx context.Context, v *corev1.PersistentVolume, claim *c
 	return w.client.Status().Update(ctx, claim)
 }
 
-// free takes the claim out of the volume. The phase Pending comes first: Kubernetes' controller writes Available once
-// it has seen the volume without the claim, and nobody begins a binding before. A set's volume is the set's again.
+// free removes the claim from the volume. It writes the phase Pending first. Kubernetes' controller writes Available
+// once it has seen the volume without the claim, and no binding begins before. A set's volume returns to the set.
 func (w writer) free(ctx context.Context, v *corev1.PersistentVolume) error {
 	v = v.DeepCopy()
 	if v.Status.Phase != corev1.VolumePending {
