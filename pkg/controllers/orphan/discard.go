@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// discard deletes the volumes that no PersistentVolume has named for Options.DeleteAfter, if the world looks as if
-// they were left over. What could not be deleted waits as long again.
+// discard deletes the volumes that no PersistentVolume has named for Options.DeleteAfter, if leaked volumes are rare.
+// After a failed deletion a volume waits that long again.
 func (s *sweeper) discard(ctx context.Context, w world, confirmed []difference) error {
 	due := s.due(w, confirmed)
 	if len(due) == 0 {
@@ -34,7 +34,8 @@ func (s *sweeper) discard(ctx context.Context, w world, confirmed []difference) 
 	return err
 }
 
-// due returns the leaked volumes whose time is over and that are attached nowhere. The last sweep has seen them too.
+// due returns the leaked volumes whose time is over and that are not attached. The previous sweep must have succeeded,
+// too.
 func (s *sweeper) due(w world, confirmed []difference) (due []difference) {
 	if s.DeleteAfter == 0 || s.inRow < 2 {
 		return nil
@@ -63,7 +64,7 @@ func (s *sweeper) discardOne(ctx context.Context, d difference) error {
 	return nil
 }
 
-// namesAtOnce is how many PersistentVolumes are read at once past the cache.
+// namesAtOnce is the page size for reading PersistentVolumes past the cache.
 const namesAtOnce = 500
 
 // namedNow returns the handles that PersistentVolumes of the driver name now, past the cache.
@@ -85,8 +86,8 @@ func (s *sweeper) namedNow(ctx context.Context) (map[string]bool, error) {
 	}
 }
 
-// leaksAreRare fails when the volumes that no PersistentVolume names are too many to be left over: when
-// PersistentVolumes are lost, as after an older etcd came back, or another cluster has made them.
+// leaksAreRare fails if the volumes without a PersistentVolume are too many to be leaked. Then PersistentVolumes were
+// lost, for example when an older etcd was restored, or another cluster created the volumes.
 func (w world) leaksAreRare() error {
 	left, known, stored := 0, 0, w.handles()
 	for handle := range stored {
@@ -107,10 +108,10 @@ func (w world) leaksAreRare() error {
 	return nil
 }
 
-// leaksOf is how many volumes with a PersistentVolume there are for each that may be left over.
+// leaksOf is the minimum number of volumes with a PersistentVolume for each leaked volume.
 const leaksOf = 10
 
-// attachedHandles are the volumes that are attached somewhere, or that a VolumeAttachment names.
+// attachedHandles returns the volumes that are attached somewhere or named by a VolumeAttachment.
 func (w world) attachedHandles() map[string]bool {
 	handles := map[string]bool{}
 	for _, volume := range w.stored {

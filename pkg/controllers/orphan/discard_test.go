@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// newLeak is a scene with the volume b, which no PersistentVolume names, beside a. What is leaked is deleted after a
-// day.
+// newLeak returns a scene with the volumes a and b, of which no PersistentVolume names b. Leaked volumes are deleted
+// after a day.
 func newLeak(t *testing.T) *scene {
 	t.Helper()
 	s := newScene(t)
@@ -27,7 +27,7 @@ func newLeak(t *testing.T) *scene {
 	return s
 }
 
-// days sweeps every hour, for so many days and an hour.
+// days sweeps every hour, for the given days and an hour.
 func (s *scene) days(days int) (last error) {
 	for range 24*days + 2 {
 		last = s.sweep(s.Context())
@@ -43,7 +43,7 @@ func (s *scene) wantDeleted(handles ...string) {
 	}
 }
 
-// wantEvent looks for an event among those that there are.
+// wantEvent checks that one of the events has the text, and drops them all.
 func (s *scene) wantEvent(part string) {
 	s.Helper()
 	var all []string
@@ -71,8 +71,8 @@ func TestLeakedVolumeIsDeleted(t *testing.T) {
 	})
 }
 
-// A week has sweeps that fail. They do not keep a leaked volume for ever, and one good sweep after them deletes
-// nothing.
+// TestFailedSweepKeepsTheTimeOfALeak checks that failed sweeps do not keep a leaked volume forever, and that one
+// successful sweep after them deletes nothing.
 func TestFailedSweepKeepsTheTimeOfALeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLeak(t)
@@ -111,7 +111,7 @@ func TestLeakedVolumesThatStay(t *testing.T) {
 	}
 }
 
-// volumeOf is a PersistentVolume that names the volume.
+// volumeOf returns a PersistentVolume that names the volume.
 func volumeOf(handle string) *corev1.PersistentVolume {
 	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-" + handle}}
 	volume.Spec.CSI = &corev1.CSIPersistentVolumeSource{Driver: "ebs.csi.example", VolumeHandle: handle}
@@ -125,8 +125,8 @@ func (s *scene) create(object client.Object) {
 	}
 }
 
-// Many volumes without a PersistentVolume are those of PersistentVolumes that were lost, as when an older etcd is
-// back.
+// TestLeaksThatAreMany checks that nothing is deleted if many volumes have no PersistentVolume: the PersistentVolumes
+// were lost, for example when an older etcd was restored.
 func TestLeaksThatAreMany(t *testing.T) {
 	for _, c := range []struct {
 		known, left int
@@ -157,7 +157,7 @@ func TestLeaksThatAreMany(t *testing.T) {
 	}
 }
 
-// What cannot be deleted is told, and tried again after as long a time.
+// TestDeletionThatFails checks that a failed deletion is reported, and retried after the same time.
 func TestDeletionThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLeak(t)
@@ -172,7 +172,7 @@ func TestDeletionThatFails(t *testing.T) {
 	})
 }
 
-// A driver that may list volumes of others is given none to delete.
+// TestDeletionNeedsOwnVolumes checks that deletion is refused for a driver that may list volumes of other clusters.
 func TestDeletionNeedsOwnVolumes(t *testing.T) {
 	o := Options{Driver: &storage{}, Deleter: &storage{others: true}, DeleteAfter: time.Hour}
 	if err := o.check(); err == nil || !strings.Contains(err.Error(), "volumes of other clusters") {

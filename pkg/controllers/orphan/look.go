@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// look reads the world. PersistentVolumes come before and after the storage, attachments after it: what is done
-// meanwhile is then seen as less than it is, never as more.
+// look reads the storage and Kubernetes. PersistentVolumes are read before and after the storage, and attachments after
+// it. Changes in between can therefore hide differences, but not create false ones.
 func (s *sweeper) look(ctx context.Context) (w world, err error) {
 	w.driver, w.listsNodes = s.Driver.Driver(), s.Driver.ListsNodes()
 	before, err := s.volumes(ctx)
@@ -60,7 +60,7 @@ func named(volumes []*corev1.PersistentVolume) map[string]string {
 	return names
 }
 
-// expected returns the names by handle of those whose volume must be there. While a volume is deleted its
+// expected returns the names by handle of the PersistentVolumes whose volume must exist. While a volume is deleted, its
 // PersistentVolume is Released or being deleted.
 func expected(volumes []*corev1.PersistentVolume) map[string]string {
 	names := map[string]string{}
@@ -100,7 +100,7 @@ func (s *sweeper) attachments(ctx context.Context, volumes []*corev1.PersistentV
 	return attachments, nil
 }
 
-// nodes returns the names of nodes by the ID that they have registered for the driver.
+// nodes returns the names of nodes by their registered ID for the driver.
 func (s *sweeper) nodes(ctx context.Context) (map[string][]string, error) {
 	var list storagev1.CSINodeList
 	if err := s.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

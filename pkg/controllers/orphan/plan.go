@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// kind is a kind of difference. Metrics have it as a label.
+// kind is a kind of difference, and a label of metrics.
 type kind string
 
 const (
@@ -23,37 +23,36 @@ const (
 	stranded   kind = "stranded"
 )
 
-// kinds returns all kinds, so that a metric of none is 0 and not absent.
+// kinds returns all kinds, so that metrics without differences are 0 and not absent.
 func kinds() []kind { return []kind{leaked, missing, dangling, foreign, unattached, stranded} }
 
-// difference is one thing that the storage and Kubernetes do not agree about. It is comparable, and the same in each
-// sweep.
+// difference is one difference between the storage and Kubernetes. It is comparable, and equal in each sweep.
 type difference struct {
 	kind   kind
 	handle string
-	node   string // its name, or the ID that the storage has for it when the cluster has no such node
-	object string // the name of the PersistentVolume or VolumeAttachment, if there is one
+	node   string // its name, or its ID in the storage if the cluster has no such node
+	object string // the name of the PersistentVolume or VolumeAttachment, if any
 }
 
-// attachment is what a VolumeAttachment says. Without a handle it names a PersistentVolume that is gone.
+// attachment holds the fields of a VolumeAttachment. Without a handle its PersistentVolume is gone.
 type attachment struct {
 	name, handle, node string
-	attached           bool // and not being deleted
+	attached           bool // attached and not being deleted
 }
 
-// world is what one sweep has read.
+// world is the data that one sweep has read.
 type world struct {
 	driver string
-	// names by handle of the PersistentVolumes that must have a volume, as they were before the storage was read
+	// names by handle of the PersistentVolumes that must have a volume, read before the storage
 	expected    map[string]string
-	named       map[string]string // names by handle of all PersistentVolumes, as they were after it
+	named       map[string]string // names by handle of all PersistentVolumes, read after the storage
 	stored      []csiclient.Listed
-	listsNodes  bool // whether the storage lists where volumes are attached
+	listsNodes  bool // the storage lists where volumes are attached
 	attachments []attachment
-	nodes       map[string][]string // names by the ID that the driver has for a node; a node that was renamed has two
+	nodes       map[string][]string // names by the driver's ID of a node; a renamed node has two
 }
 
-// believable fails when the storage's list cannot be that of this cluster's volumes.
+// believable fails if the storage's list cannot be that of this cluster's volumes.
 func (w world) believable() error {
 	gone, stored := 0, w.handles()
 	for handle := range w.both() {
@@ -77,7 +76,7 @@ func (w world) handles() map[string]bool {
 	return handles
 }
 
-// both returns the PersistentVolumes that were there before and after the storage was read.
+// both returns the PersistentVolumes that existed before and after the storage was read.
 func (w world) both() map[string]string {
 	both := maps.Clone(w.expected)
 	maps.DeleteFunc(both, func(handle, _ string) bool { return w.named[handle] == "" })
@@ -106,7 +105,7 @@ func (w world) compare() (found []difference) {
 	return found
 }
 
-// isLeaked reports whether no PersistentVolume has named the volume, neither before nor after the storage was read.
+// isLeaked reports whether no PersistentVolume named the volume before or after the storage was read.
 func (w world) isLeaked(handle string) bool { return w.expected[handle] == "" && w.named[handle] == "" }
 
 // place is a volume on a node.
@@ -138,9 +137,9 @@ func (w world) compareAttachments(stored map[string]bool) (found []difference) {
 	return found
 }
 
-// compareAttached compares one attachment of the storage with the places that VolumeAttachments name. Without a
-// difference it returns one of no kind, also where the machine may be the node whose driver is away, as for an
-// update.
+// compareAttached compares one attachment in the storage with the places that VolumeAttachments name. Without a
+// difference it returns one with an empty kind. It does so too if the machine may be a node whose driver is not
+// registered, for example during an update.
 func (w world) compareAttached(handle, id string, known map[place]bool, isAway bool) difference {
 	names := w.nodes[id]
 	isKnown := func(name string) bool { return known[place{handle, name}] }
@@ -157,8 +156,8 @@ func (w world) compareAttached(handle, id string, known map[place]bool, isAway b
 	return d
 }
 
-// bareAttachment returns the VolumeAttachment of a volume on one of the nodes that names a PersistentVolume which is
-// gone: its own name has the volume in it.
+// bareAttachment returns the VolumeAttachment of a volume on one of the nodes if its PersistentVolume is gone. It is
+// recognized by its name, which is derived from the volume's handle.
 func (w world) bareAttachment(handle string, nodes []string) *attachment {
 	for i, a := range w.attachments {
 		if a.handle == "" && slices.Contains(nodes, a.node) && a.name == attachmentName(w.driver, handle, a.node) {
@@ -168,11 +167,11 @@ func (w world) bareAttachment(handle string, nodes []string) *attachment {
 	return nil
 }
 
-// memory is since when differences have been seen.
+// memory holds the time since which each difference has been seen.
 type memory map[difference]time.Time
 
-// confirm returns the differences that the last sweep has seen too, the leaked ones only after the grace, and forgets
-// all that are no more.
+// confirm returns the differences that the previous sweep has seen, too, the leaked ones only after the grace, and
+// forgets all that no longer exist.
 func (m memory) confirm(found []difference, now time.Time, grace time.Duration) (confirmed []difference) {
 	seen := make(map[difference]bool, len(found))
 	for _, d := range found {
@@ -189,13 +188,13 @@ func (m memory) confirm(found []difference, now time.Time, grace time.Duration) 
 	return confirmed
 }
 
-// interrupt forgets all that two sweeps in a row have to see. Since when a volume has been leaked stays known: in a
-// week a sweep may well fail.
+// interrupt forgets all differences except leaked volumes, so that two consecutive sweeps must see them again. Leaked
+// volumes are kept because a sweep may well fail within a week.
 func (m memory) interrupt() {
 	maps.DeleteFunc(m, func(d difference, _ time.Time) bool { return d.kind != leaked })
 }
 
-// registered are the nodes that run the driver now.
+// registered returns the nodes that run the driver now.
 func (w world) registered() map[string]bool {
 	names := map[string]bool{}
 	for _, of := range w.nodes {
@@ -206,7 +205,7 @@ func (w world) registered() map[string]bool {
 	return names
 }
 
-// id returns the ID that the driver has for a node alone; empty where there is none, or another name for the same.
+// id returns the driver's ID of a node, or "" if the node has none or shares it with another node.
 func (w world) id(node string) string {
 	for id, names := range w.nodes {
 		if len(names) == 1 && names[0] == node {

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// agreed is a world without differences: a is attached to node one, b to nothing.
+// agreed returns a world without differences: a is attached to node one, and b is not attached.
 func agreed() world {
 	return world{
 		driver:   "d",

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// repairMark is the annotation of a VolumeAttachment that is there to be deleted.
+	// repairMark is the annotation of a VolumeAttachment that was created to be deleted.
 	repairMark = "stowage.dev/dangling"
-	// nodeIDNote is the annotation from which csi-attacher takes a node's ID when the node has no registration any more.
+	// nodeIDNote is the annotation from which csi-attacher reads the ID of a node without a registration.
 	nodeIDNote = "csi.alpha.kubernetes.io/node-id"
 )
 
 func isRepair(a *storagev1.VolumeAttachment) bool { return a.Annotations[repairMark] != "" }
 
-// repair has csi-attacher detach a volume from a node. What Kubernetes has begun meanwhile goes first. A node without
-// an ID of its own, as while one machine is two nodes, is left alone.
+// repair makes csi-attacher detach a volume from a node. An existing VolumeAttachment takes precedence. A node without
+// its own ID is left alone, for example while one machine has two nodes.
 func (s *sweeper) repair(ctx context.Context, d difference, nodeID string) error {
 	if nodeID == "" {
 		return nil
@@ -46,8 +46,8 @@ func (s *sweeper) repair(ctx context.Context, d difference, nodeID string) error
 	return s.remove(ctx, a)
 }
 
-// mayBeInUse reports whether the node's kubelet says that it uses the volume, or there is no word of the kubelet: the
-// machine of a node that was deleted may run on.
+// mayBeInUse reports whether the node's kubelet reports the volume in use, or the Node does not exist: the machine of a
+// deleted node may still run.
 func (s *sweeper) mayBeInUse(ctx context.Context, d difference) (bool, error) {
 	var node corev1.Node
 	err := s.live.Get(ctx, client.ObjectKey{Name: d.node}, &node)
@@ -61,9 +61,9 @@ func (s *sweeper) mayBeInUse(ctx context.Context, d difference) (bool, error) {
 	return slices.Contains(node.Status.VolumesInUse, name), nil
 }
 
-// detachment is a VolumeAttachment that can only be detached. It has the name that Kubernetes would give it.
-// csi-attacher attaches nothing with this pair of access modes, which CSI does not have, and detaches without looking
-// at them: Kubernetes never sees it attached.
+// detachment returns a VolumeAttachment that can only be detached. It has the name that Kubernetes would give it.
+// csi-attacher does not attach with this pair of access modes, which CSI does not have, and ignores them when it
+// detaches. Kubernetes thus never sees it attached.
 func detachment(driver string, d difference, nodeID string) *storagev1.VolumeAttachment {
 	return &storagev1.VolumeAttachment{
 		ObjectMeta: metav1.ObjectMeta{
@@ -83,12 +83,12 @@ func detachment(driver string, d difference, nodeID string) *storagev1.VolumeAtt
 	}
 }
 
-// attachmentName is the name that Kubernetes gives the VolumeAttachment of a volume on a node.
+// attachmentName returns the name that Kubernetes gives the VolumeAttachment of a volume on a node.
 func attachmentName(driver, handle, node string) string {
 	return fmt.Sprintf("csi-%x", sha256.Sum256([]byte(handle+driver+node)))
 }
 
-// attacherFinalizer is the finalizer by which csi-attacher knows what it has to detach.
+// attacherFinalizer returns the finalizer that makes csi-attacher detach.
 func attacherFinalizer(driver string) string {
 	name := regexp.MustCompile("[^a-zA-Z0-9-]").ReplaceAllString(driver, "-")
 	if strings.HasSuffix(name, "-") {
@@ -97,7 +97,7 @@ func attacherFinalizer(driver string) string {
 	return "external-attacher/" + name
 }
 
-// finish deletes the VolumeAttachments of repairs that a manager wrote and did not live to delete.
+// finish deletes the VolumeAttachments of repairs that a manager wrote but did not delete before it stopped.
 func (s *sweeper) finish(ctx context.Context) error {
 	var list storagev1.VolumeAttachmentList
 	if err := s.cache.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

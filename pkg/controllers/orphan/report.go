@@ -46,7 +46,7 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 		registry.Register(m.failures))
 }
 
-// report counts the confirmed differences, and tells of each once while it lasts.
+// report counts the confirmed differences, and reports each once while it lasts.
 func (s *sweeper) report(ctx context.Context, confirmed []difference) {
 	count, told := map[kind]int{}, make(map[difference]bool, len(confirmed))
 	for _, d := range confirmed {
@@ -62,15 +62,15 @@ func (s *sweeper) report(ctx context.Context, confirmed []difference) {
 	s.told = told
 }
 
-// tell writes a difference to the log and as an event of the object that an operator would look at.
+// tell logs a difference and records it as an event of the object that an operator would look at.
 func (s *sweeper) tell(ctx context.Context, d difference) {
 	reason, sentence := d.describe(s.DeleteAfter)
 	s.Log.Warn(sentence, "kind", d.kind, "volume", d.handle, "node", d.node, "object", d.object)
 	s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeWarning, reason, "Compare", "%s", sentence)
 }
 
-// describe returns a difference as an event's reason and a sentence. A leaked volume is deleted after the time, if
-// that is not 0.
+// describe returns an event's reason and a sentence for a difference. A leaked volume is deleted after deleteAfter,
+// unless that is 0.
 func (d difference) describe(deleteAfter time.Duration) (reason, sentence string) {
 	switch d.kind {
 	case leaked:
@@ -100,7 +100,7 @@ func (d difference) describe(deleteAfter time.Duration) (reason, sentence string
 			"csi-attacher attaches it again", d.handle, d.node)
 }
 
-// subject is the object of an event: the one that the difference is about, else the driver.
+// subject returns the object of an event: the difference's own object, else the driver.
 func (s *sweeper) subject(ctx context.Context, d difference) runtime.Object {
 	var object client.Object
 	switch {

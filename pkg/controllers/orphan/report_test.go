@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestSeries checks that deploy/observability lists what is exported.
+// TestSeries checks that deploy/observability lists the exported series.
 func TestSeries(t *testing.T) {
 	m, registry := newMetrics("d"), prometheus.NewRegistry()
 	if err := m.register(registry); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// Driver is what the sweeps ask of a driver.
+// Driver lists the volumes of a driver.
 type Driver interface {
 	Driver() string
 	CanList() bool
@@ -34,15 +34,15 @@ type Options struct {
 	Driver Driver
 	Log    *slog.Logger
 	Period time.Duration // from one sweep to the next
-	Grace  time.Duration // how long a volume may be without a PersistentVolume
-	Repair bool          // whether dangling attachments are detached
-	// DeleteAfter is how long a volume must have no PersistentVolume to be deleted by the Deleter; 0 deletes none.
+	Grace  time.Duration // time before a volume without a PersistentVolume is reported
+	Repair bool          // detach dangling attachments
+	// DeleteAfter is the time after which the Deleter deletes a volume without a PersistentVolume; 0 deletes none.
 	DeleteAfter time.Duration
 	Deleter     Deleter
 }
 
-// Add adds the sweeps to what m runs. A driver that lists no volumes is an error, and so is the deletion of volumes
-// of a driver that may list those of others.
+// Add adds the sweeps to m. It fails if the driver cannot list volumes, or if volumes are to be deleted and the driver
+// may list those of other clusters.
 func Add(m ctrl.Manager, o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -69,19 +69,20 @@ func (o Options) check() error {
 	return nil
 }
 
-// sweepLimit is how long a sweep may take: a driver that does not answer would stop all sweeps without a word.
+// sweepLimit is the maximum duration of a sweep. Without it, a driver that does not answer would silently stop all
+// sweeps.
 const sweepLimit = 10 * time.Minute
 
-// sweeper compares the storage with Kubernetes, again and again. It runs in the manager that leads.
+// sweeper compares the storage with Kubernetes periodically. It runs in the leader.
 type sweeper struct {
 	Options
 	cache   client.Client
-	live    client.Reader // reads past the cache
+	live    client.Reader // bypasses the cache
 	events  events.EventRecorder
 	metrics *metrics
 	seen    memory
 	told    map[difference]bool
-	inRow   int // sweeps that did not fail, since one did
+	inRow   int // successful sweeps since the last failure
 }
 
 // Start sweeps until the context ends.
@@ -120,7 +121,7 @@ func (s *sweeper) sweep(ctx context.Context) error {
 	return errors.Join(s.repairAll(ctx, w, confirmed), s.discard(ctx, w, confirmed))
 }
 
-// repairAll has the dangling attachments detached.
+// repairAll makes csi-attacher detach the dangling attachments.
 func (s *sweeper) repairAll(ctx context.Context, w world, confirmed []difference) error {
 	if !s.Repair {
 		return nil

@@ -22,12 +22,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// storage is a driver whose list is given.
+// storage is a driver with a given list.
 type storage struct {
 	volumes []csiclient.Listed
 	err     error
 	hangs   bool
-	others  bool // whether it lists volumes of others too
+	others  bool // it also lists volumes of other clusters
 	stuck   error
 	deleted []string
 }
@@ -51,7 +51,7 @@ func (s *storage) List(ctx context.Context) ([]csiclient.Listed, error) {
 	return s.volumes, s.err
 }
 
-// scene is an API with the PersistentVolume pv-a of the volume a and the node one, a storage that has a attached to
+// scene has an API with the PersistentVolume pv-a of the volume a and the node one, a storage that has a attached to
 // one, and sweeps that repair.
 type scene struct {
 	*testing.T
@@ -67,7 +67,7 @@ func newScene(t *testing.T, objects ...client.Object) *scene {
 	return newSceneWithout(t, append(objects, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}})...)
 }
 
-// newSceneWithout is a scene without the node one.
+// newSceneWithout returns a scene without the node one.
 func newSceneWithout(t *testing.T, objects ...client.Object) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -98,7 +98,7 @@ func newSceneWithout(t *testing.T, objects ...client.Object) *scene {
 	return s
 }
 
-// sweeps sweeps so often and returns the VolumeAttachments that are there then.
+// sweeps runs the given number of sweeps, and returns the VolumeAttachments that exist then.
 func (s *scene) sweeps(times int) []storagev1.VolumeAttachment {
 	s.Helper()
 	for range times {
@@ -120,7 +120,7 @@ func (s *scene) wantNone(attachments []storagev1.VolumeAttachment) {
 	}
 }
 
-// wantRepair checks that csi-attacher is told to detach.
+// wantRepair checks for the VolumeAttachment that makes csi-attacher detach.
 func (s *scene) wantRepair(attachments []storagev1.VolumeAttachment) {
 	s.Helper()
 	if len(attachments) != 1 {
@@ -152,7 +152,8 @@ func TestRepairIsAskedFor(t *testing.T) {
 	s.wantNone(s.sweeps(3))
 }
 
-// A kubelet that has the volume in use keeps it, whatever the API lost.
+// TestVolumeInUseStaysAttached checks that a volume stays attached if a kubelet reports it in use, whatever the API
+// server lost.
 func TestVolumeInUseStaysAttached(t *testing.T) {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "one"}}
 	node.Status.VolumesInUse = []corev1.UniqueVolumeName{"kubernetes.io/csi/ebs.csi.example^a"}
@@ -160,13 +161,14 @@ func TestVolumeInUseStaysAttached(t *testing.T) {
 	s.wantNone(s.sweeps(3))
 }
 
-// Nobody knows of a node that was deleted whether its machine uses the volume.
+// TestDeletedNodeKeepsItsVolume checks that a deleted node keeps its volume: its machine may still use it.
 func TestDeletedNodeKeepsItsVolume(t *testing.T) {
 	s := newSceneWithout(t)
 	s.wantNone(s.sweeps(3))
 }
 
-// A machine was renamed, and its old node is still there, which no kubelet speaks for: the new one has the volume.
+// TestRenamedNodeKeepsItsVolume checks a renamed machine whose old Node still exists, without a kubelet, while the new
+// node uses the volume.
 func TestRenamedNodeKeepsItsVolume(t *testing.T) {
 	renamed := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "renamed"}}
 	renamed.Spec.Drivers = []storagev1.CSINodeDriver{{Name: "ebs.csi.example", NodeID: "id-1"}}
@@ -179,7 +181,7 @@ func TestRenamedNodeKeepsItsVolume(t *testing.T) {
 	}
 }
 
-// A sweep that failed proves nothing, and two in a row do not have it in between.
+// TestFailedSweepBreaksTheRow checks that two sweeps with a failed one in between are not consecutive.
 func TestFailedSweepBreaksTheRow(t *testing.T) {
 	s := newScene(t)
 	s.sweeps(1)
@@ -192,7 +194,8 @@ func TestFailedSweepBreaksTheRow(t *testing.T) {
 	s.wantRepair(s.sweeps(1))
 }
 
-// Kubernetes wrote its VolumeAttachment after the sweep had looked.
+// TestKubernetesWasFaster checks that a repair leaves a VolumeAttachment alone that Kubernetes wrote after the sweep's
+// read.
 func TestKubernetesWasFaster(t *testing.T) {
 	d := difference{kind: dangling, handle: "a", node: "one"}
 	theirs := detachment("ebs.csi.example", d, "")
@@ -206,7 +209,8 @@ func TestKubernetesWasFaster(t *testing.T) {
 	}
 }
 
-// A manager that dies between writing the VolumeAttachment and deleting it leaves one that the next one deletes.
+// TestRepairThatWasCutShort checks that a VolumeAttachment left by a manager that stopped before deleting it is deleted
+// by the next one.
 func TestRepairThatWasCutShort(t *testing.T) {
 	s := newScene(t)
 	s.sweeps(1)
@@ -218,7 +222,7 @@ func TestRepairThatWasCutShort(t *testing.T) {
 	s.wantRepair(s.sweeps(1))
 }
 
-// Nothing is repaired by a list that failed, or that lacks the cluster's volumes.
+// TestListsThatProveNothing checks that nothing is repaired if the list fails.
 func TestListsThatProveNothing(t *testing.T) {
 	s := newScene(t)
 	s.sweeps(1)
