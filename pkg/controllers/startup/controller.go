@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// again is when a node is looked at that somebody wrote meanwhile.
+// again is the pause after another writer was first.
 const again = 100 * time.Millisecond
 
 // Options of the removal of startup taints.
@@ -45,7 +45,7 @@ func Add(m ctrl.Manager, o Options) error {
 type reconciler struct {
 	Options
 	cache   client.Client
-	reader  client.Reader // reads past the cache
+	reader  client.Reader // bypasses the cache
 	events  events.EventRecorder
 	metrics *metrics
 }
@@ -54,7 +54,7 @@ func newReconciler(o Options, cache client.Client, reader client.Reader, recorde
 	return &reconciler{Options: o, cache: cache, reader: reader, events: recorder, metrics: newMetrics(o.Driver)}
 }
 
-// tainted lets through what happens to nodes that have the taint, and the end of it.
+// tainted selects events of nodes that have the taint or had it before an update.
 func (r *reconciler) tainted() predicate.Predicate {
 	waiting := func(object client.Object) bool {
 		node, ok := object.(*corev1.Node)
@@ -68,7 +68,7 @@ func (r *reconciler) tainted() predicate.Predicate {
 	}
 }
 
-// registered lets through what happens to registrations of the driver.
+// registered selects events of CSINodes that list the driver.
 func (r *reconciler) registered() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(object client.Object) bool {
 		registration, ok := object.(*storagev1.CSINode)
@@ -76,7 +76,7 @@ func (r *reconciler) registered() predicate.Predicate {
 	})
 }
 
-// Reconcile looks at a node and its registration, which have the same name.
+// Reconcile reconciles a node and its CSINode, which have the same name.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	node, registration := &corev1.Node{}, &storagev1.CSINode{}
 	err := r.read(ctx, r.cache, request.Name, node, registration)
@@ -85,9 +85,9 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		err = r.admit(ctx, request.Name)
 	}
 	switch {
-	case apierrors.IsNotFound(err): // What comes, comes with an event of its own.
+	case apierrors.IsNotFound(err): // A new object causes an event.
 		return reconcile.Result{}, nil
-	case apierrors.IsConflict(err): // Somebody wrote first, a kubelet mostly: the next look shows what.
+	case apierrors.IsConflict(err): // Another writer was first, usually a kubelet: read again.
 		return reconcile.Result{RequeueAfter: again}, nil
 	case err != nil:
 		r.metrics.failures.Inc()
@@ -95,7 +95,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{}, err
 }
 
-// read reads a node and its registration. One that is missing is an empty one.
+// read reads a node and its CSINode. A missing CSINode is left empty.
 func (r *reconciler) read(ctx context.Context, from client.Reader, name string, node *corev1.Node,
 	registration *storagev1.CSINode) error {
 	if err := from.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -107,14 +107,14 @@ func (r *reconciler) read(ctx context.Context, from client.Reader, name string, 
 	return nil
 }
 
-// admit removes the taint of a node, if what the API server has says so too.
+// admit removes the taint of a node, if a live read confirms that the driver serves.
 func (r *reconciler) admit(ctx context.Context, name string) error {
 	node, registration := &corev1.Node{}, &storagev1.CSINode{}
 	if err := r.read(ctx, r.reader, name, node, registration); err != nil {
 		return err
 	}
 	if !waits(node, r.Driver) || !serves(node, registration, r.Driver) {
-		return nil // It is told in an event that is still to come.
+		return nil // An event of the change will follow.
 	}
 	before := node.DeepCopy()
 	node.Spec.Taints = without(node.Spec.Taints, r.Driver)

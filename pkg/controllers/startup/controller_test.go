@@ -23,12 +23,12 @@ import (
 
 const driver = "ebs.csi.example"
 
-// scene is an API with the node "one", which waits for the driver, and a reconciler.
+// scene has an API with the node "one", which waits for the driver, and a reconciler.
 type scene struct {
 	*testing.T
 	*reconciler
 	api     client.WithWatch
-	writing func() error // happens right before a write, and may take its place
+	writing func() error // called right before a write; an error replaces it
 	reads   int          // past the cache
 }
 
@@ -79,7 +79,7 @@ func (s *scene) must(err error) {
 	}
 }
 
-// register writes what a kubelet writes when drivers come and go.
+// register writes the CSINode as a kubelet does when drivers come and go.
 func (s *scene) register(uid string, drivers ...storagev1.CSINodeDriver) {
 	s.Helper()
 	o := &storagev1.CSINode{ObjectMeta: metav1.ObjectMeta{Name: "one",
@@ -99,7 +99,7 @@ func (s *scene) reconcile() error {
 	return err
 }
 
-// keys are those of the node's taints.
+// keys returns the keys of the node's taints.
 func (s *scene) keys() (keys []string) {
 	s.Helper()
 	node := &corev1.Node{}
@@ -127,10 +127,10 @@ func (s *scene) wantWaiting(want bool) {
 	}
 }
 
-// ours is what a kubelet lists for a driver that tells of no bound.
+// ours returns the kubelet's entry for a driver without a volume limit.
 func ours() storagev1.CSINodeDriver { return storagev1.CSINodeDriver{Name: driver, NodeID: "i-1"} }
 
-// The taint goes when the driver is registered on this very node, and not before.
+// TestRemoval checks that the taint is removed once the driver is registered on this very node, and not before.
 func TestRemoval(t *testing.T) {
 	other, bounded := storagev1.CSINodeDriver{Name: "other", NodeID: "i-1"}, ours()
 	bounded.Allocatable = &storagev1.VolumeNodeResources{Count: ptr.To[int32](25)}
@@ -155,7 +155,7 @@ func TestRemoval(t *testing.T) {
 			if !ok || len(recorder.Events) > 0 == c.want {
 				t.Errorf("%d events were written", len(recorder.Events))
 			}
-			s.must(s.reconcile()) // There is nothing more to do.
+			s.must(s.reconcile()) // Nothing is left to do.
 			if want := map[bool]int{true: 0, false: 2}[c.want]; s.reads != want {
 				t.Errorf("%d reads past the cache, want %d: the cache says enough of most nodes", s.reads, want)
 			}
@@ -163,7 +163,7 @@ func TestRemoval(t *testing.T) {
 	}
 }
 
-// Nodes without the taint cost nothing; the end of a taint is seen whoever removed it.
+// TestEvents checks that nodes without the taint cause no reconciliation, and that any removal of the taint does.
 func TestEvents(t *testing.T) {
 	s := newScene(t)
 	with, without := &corev1.Node{}, &corev1.Node{}

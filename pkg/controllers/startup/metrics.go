@@ -26,7 +26,7 @@ func newMetrics(driver string) *metrics {
 		defer m.mu.Unlock()
 		return float64(len(m.since))
 	})
-	// Where nodes join all day long some wait always: an alert needs how long one does.
+	// In a cluster where nodes join continuously some node always waits, so alerts need the longest wait.
 	m.longest = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "stowage_startup_longest_wait_seconds", ConstLabels: labels,
 		Help: "How long the node that has waited longest was seen to wait for the driver.",
@@ -47,7 +47,7 @@ func (m *metrics) register(registry prometheus.Registerer) error {
 		registry.Register(m.failures))
 }
 
-// wait notes whether a node has the taint.
+// wait records whether a node has the taint.
 func (m *metrics) wait(node string, waits bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

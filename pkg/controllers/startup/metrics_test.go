@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The longest wait is that of the node that waits now, however many have waited before.
+// TestLongestWait checks that the longest wait only counts nodes that wait now.
 func TestLongestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMetrics("d")
@@ -24,7 +24,7 @@ func TestLongestWait(t *testing.T) {
 		want(0)
 		m.wait("a", true)
 		<-time.After(time.Minute)
-		m.wait("a", true) // It is looked at again.
+		m.wait("a", true) // Another reconciliation.
 		m.wait("b", true)
 		<-time.After(time.Minute)
 		want(120)
@@ -47,10 +47,10 @@ func value(t *testing.T, metric prometheus.Collector) float64 {
 		t.Fatal(err)
 	}
 	one := families[0].GetMetric()[0]
-	return one.GetCounter().GetValue() + one.GetGauge().GetValue() // It is one of them.
+	return one.GetCounter().GetValue() + one.GetGauge().GetValue() // The metric is either of them.
 }
 
-// TestSeries checks that deploy/observability lists what is exported.
+// TestSeries checks that deploy/observability lists the exported series.
 func TestSeries(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	if err := newMetrics("d").register(registry); err != nil {

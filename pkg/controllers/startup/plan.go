@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// key is the key of a driver's taint. Its value and its effect are the operator's affair.
+// key returns the key of a driver's taint. The operator chooses its value and effect.
 func key(driver string) string { return driver + "/agent-not-ready" }
 
 // waits reports whether a node has the taint.
@@ -16,8 +16,8 @@ func waits(node *corev1.Node, driver string) bool {
 	return slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key(driver) })
 }
 
-// serves reports whether the driver has registered on this very node. The kubelet writes the bound of its volumes in
-// one with it, and none for a driver that tells of none.
+// serves reports whether the driver has registered on this very node. The kubelet writes the volume limit in the same
+// update, or no limit for a driver that reports none.
 func serves(node *corev1.Node, registration *storagev1.CSINode, driver string) bool {
 	return lists(registration, driver) && slices.ContainsFunc(registration.OwnerReferences,
 		func(owner metav1.OwnerReference) bool { return owner.UID == node.UID })
@@ -29,7 +29,7 @@ func lists(registration *storagev1.CSINode, driver string) bool {
 		func(d storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// without returns the taints that stay.
+// without returns the taints except the driver's.
 func without(taints []corev1.Taint, driver string) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(t corev1.Taint) bool { return t.Key == key(driver) })
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// taint writes the driver's taint once more, as an autoscaler or a person does.
+// taint adds the driver's taint again, as an autoscaler or a person does.
 func (s *scene) taint() {
 	s.Helper()
 	node := &corev1.Node{}
@@ -27,7 +27,8 @@ func (s *scene) taint() {
 	s.must(s.api.Update(s.Context(), node))
 }
 
-// What changes between the look and the write keeps its taint, and is looked at again.
+// TestChangesMeanwhile checks that a node that changes between the read and the write keeps its taint and is reconciled
+// again.
 func TestChangesMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		change   func(s *scene) error
@@ -40,7 +41,7 @@ func TestChangesMeanwhile(t *testing.T) {
 			s.must(s.api.Delete(s.Context(), node))
 			node.UID, node.ResourceVersion = "2", ""
 			s.must(s.api.Create(s.Context(), node))
-			s.taint() // The next version: an API server gives none twice.
+			s.taint() // Uses the next version: an API server gives out no version twice.
 			return nil
 		}, 0},
 		"the API server is away": {func(*scene) error { return errors.New("no answer") }, 1},
@@ -68,7 +69,7 @@ func TestChangesMeanwhile(t *testing.T) {
 	}
 }
 
-// Two managers that both believe to lead remove the taint once.
+// TestTwoManagers checks that two managers that both believe they lead remove the taint once.
 func TestTwoManagers(t *testing.T) {
 	s := newScene(t)
 	s.register("1", ours())
@@ -85,7 +86,7 @@ func TestTwoManagers(t *testing.T) {
 	}
 }
 
-// A taint that comes again goes again.
+// TestAgain checks that a taint that is added again is removed again.
 func TestAgain(t *testing.T) {
 	s := newScene(t)
 	s.register("1", ours())
@@ -98,7 +99,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// The cache is behind: it has a registration that is gone, and a Node of another time.
+// TestStaleCache checks a cache that lags: it has a registration that is gone.
 func TestStaleCache(t *testing.T) {
 	s := newScene(t)
 	s.register("1", ours())
@@ -118,7 +119,7 @@ func TestStaleCache(t *testing.T) {
 	s.wantTaint(true)
 }
 
-// A node that is deleted does not wait, also when it goes right before the write.
+// TestDeletedNode checks that a deleted node does not count as waiting, even if it is deleted right before the write.
 func TestDeletedNode(t *testing.T) {
 	for name, registered := range map[string]bool{"while it waits": false, "when its taint goes": true} {
 		t.Run(name, func(t *testing.T) {
@@ -142,8 +143,8 @@ func TestDeletedNode(t *testing.T) {
 	}
 }
 
-// TestManyNodes starts a manager where hundreds of nodes wait: each costs two reads past the cache, which sees the
-// writes late, and one write.
+// TestManyNodes starts a manager while hundreds of nodes wait and the cache lags: each node costs two reads past the
+// cache and one write.
 func TestManyNodes(t *testing.T) {
 	const nodes = 200
 	s := newScene(t)
