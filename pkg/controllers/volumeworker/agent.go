@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pools"
 )
 
-// Driver is the node's own driver, which csiclient.Client asks.
+// Driver is the node's own driver. csiclient.Client implements it.
 type Driver interface {
 	volumeDriver
 	snapshotDriver
@@ -32,11 +32,11 @@ type Driver interface {
 
 // Options of the worker.
 type Options struct {
-	Node, Namespace string // of the node, and of its objects
+	Node, Namespace string // name of the node, and namespace of its objects
 	Driver          Driver
-	Timeout         time.Duration // of a call to the driver
+	Timeout         time.Duration // of each call to the driver
 	Period          time.Duration // between two reports of the pools
-	Workers         int           // how many orders of a type are looked at at a time
+	Workers         int           // orders of a type that are handled concurrently
 	Log             *slog.Logger
 }
 
@@ -64,13 +64,13 @@ func add[O v1alpha1.Ordered](m ctrl.Manager, name string, a *Agent[O], changed f
 		WithOptions(controller.Options{MaxConcurrentReconciles: a.Workers, RateLimiter: pauses()}).Complete(a)
 }
 
-// pauses are those between two calls about an order that goes on: what takes longer than a call is seen soon after its
-// end.
+// pauses returns the limiter for retries of an order in progress: the end of work that takes longer than a call is
+// noticed soon.
 func pauses() workqueue.TypedRateLimiter[ctrl.Request] {
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, 5*time.Second)
 }
 
-// hand asks the driver for things of one type.
+// hand makes the driver carry out orders of one type.
 type hand[O v1alpha1.Ordered] interface {
 	create(ctx context.Context, o O) outcome
 	adapt(ctx context.Context, o O) outcome
@@ -81,13 +81,13 @@ type hand[O v1alpha1.Ordered] interface {
 type Agent[O v1alpha1.Ordered] struct {
 	Options
 	hand    hand[O]
-	live    client.Reader // reads past the cache
+	live    client.Reader // bypasses the cache
 	write   client.Client
 	empty   func() O
-	changed func() // is called after each change of what is on the node
+	changed func() // called after each change on the node
 }
 
-// Reconcile looks at one order.
+// Reconcile reconciles one order.
 func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	o, err := a.read(ctx, request.NamespacedName)
 	if err != nil {
@@ -103,7 +103,7 @@ func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	return a.tell(ctx, o, a.carryOut(ctx, o, what))
 }
 
-// next decides about an order: one of another node is none.
+// next returns the next step for an order. There is none for an order of another node.
 func (a *Agent[O]) next(o O) step {
 	if spec, _ := o.Ordered(); spec.Node != a.Node {
 		return nothing
@@ -111,7 +111,7 @@ func (a *Agent[O]) next(o O) step {
 	return next(o)
 }
 
-// begin says that something of an order may be on the node from now on, if that is the next step.
+// begin writes the state Working if that is the next step: from now on parts of the order may be on the node.
 func (a *Agent[O]) begin(ctx context.Context, o O) error {
 	if a.next(o) != begin {
 		return nil
@@ -121,11 +121,11 @@ func (a *Agent[O]) begin(ctx context.Context, o O) error {
 	return a.write.Status().Update(ctx, o)
 }
 
-// beginner begins orders while the Agent is at work on others: a worker that does not begin soon is taken by the master
-// for one that does not run.
+// beginner begins orders while the Agent works on others. The master assumes that a worker that does not begin soon is
+// not running.
 type beginner[O v1alpha1.Ordered] struct{ *Agent[O] }
 
-// Reconcile looks at one order.
+// Reconcile reconciles one order.
 func (b beginner[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	o, err := b.read(ctx, request.NamespacedName)
 	if err != nil {
@@ -134,8 +134,8 @@ func (b beginner[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return again(b.begin(ctx, o))
 }
 
-// read reads an order. One whose spec says more than this version knows is none that it can carry out: leaving out the
-// source of a volume would make an empty one. Only its removal needs no more than its name.
+// read reads an order. It fails if the spec has fields that this version does not know: ignoring a volume's source, for
+// example, would create an empty volume. A deletion needs only the name.
 func (a *Agent[O]) read(ctx context.Context, name types.NamespacedName) (O, error) {
 	o := a.empty()
 	kind, err := apiutil.GVKForObject(o, a.write.Scheme())
@@ -158,7 +158,7 @@ func (a *Agent[O]) read(ctx context.Context, name types.NamespacedName) (O, erro
 	return o, nil
 }
 
-// carryOut asks the driver.
+// carryOut calls the driver for a step.
 func (a *Agent[O]) carryOut(ctx context.Context, o O, what step) outcome {
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
@@ -176,7 +176,7 @@ func (a *Agent[O]) carryOut(ctx context.Context, o O, what step) outcome {
 	return outcome{state: v1alpha1.StateDeleted}
 }
 
-// tell writes what came of a step, and asks again later for what has not ended.
+// tell writes the result of a step, and retries later if the attempt has not ended.
 func (a *Agent[O]) tell(ctx context.Context, o O, done outcome) (ctrl.Result, error) {
 	before := o.DeepCopyObject()
 	report(o, done)
@@ -187,12 +187,12 @@ func (a *Agent[O]) tell(ctx context.Context, o O, done outcome) (ctrl.Result, er
 		a.changed()
 	}
 	if spec, status := o.Ordered(); status.Attempt != spec.Attempt {
-		return ctrl.Result{}, fmt.Errorf("%s: %w", o.GetName(), done.err) // The queue waits longer each time.
+		return ctrl.Result{}, fmt.Errorf("%s: %w", o.GetName(), done.err) // The queue increases the pause each time.
 	}
 	return ctrl.Result{}, nil
 }
 
-// again looks anew after somebody else wrote first. What is gone needs no look.
+// again retries after another writer was first. It ignores an object that is gone.
 func again(err error) (ctrl.Result, error) {
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestOrderOfALaterVersion checks that a worker does not begin an order whose spec says more than it knows, and still
-// carries out a removal. What the API server adds to the metadata is none of its concern.
+// TestOrderOfALaterVersion checks that a worker does not begin an order whose spec has unknown fields, but carries out
+// a deletion. Unknown metadata is ignored.
 func TestOrderOfALaterVersion(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -52,7 +52,7 @@ func TestOrderOfALaterVersion(t *testing.T) {
 	}
 }
 
-// withField has every object that is read bear a field more.
+// withField adds a field to every object that is read.
 func withField(api client.WithWatch, fields ...string) client.WithWatch {
 	return interceptor.NewClient(api, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
@@ -64,7 +64,7 @@ func withField(api client.WithWatch, fields ...string) client.WithWatch {
 		}})
 }
 
-// removing is a driver that removes volumes, and does nothing else.
+// removing is a driver that only removes volumes.
 type removing struct {
 	Driver
 	removed []string
@@ -75,8 +75,8 @@ func (d *removing) Delete(_ context.Context, handle string) error {
 	return nil
 }
 
-// TestBegins checks that an order is begun without the driver, which may be at work on others, and that one of another
-// node is not.
+// TestBegins checks that an order is begun without the driver, which may be busy, and that an order of another node is
+// not begun.
 func TestBegins(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {

@@ -1,6 +1,7 @@
-// Package volumeworker makes the LocalVolumes of a node (docs/design/019-local-volumes.md).
+// Package volumeworker creates the LocalVolumes of a node (docs/design/019-local-volumes.md).
 //
-// It asks the node's own driver through its CSI socket, as sidecars do, and reports what it was told in the status of
-// the LocalVolumes. It writes nothing else in Kubernetes. What it does twice comes out once, because a CSI call does;
-// and before each call it reads the object past its cache, since what an old one wants may have been undone.
+// It calls the node's own driver through its CSI socket, as sidecars do, and reports the answers in the status of the
+// LocalVolumes, LocalSnapshots and LocalSnapshotGroups. Besides these it only writes the pools in the status of the
+// node's NodeStorage. Repeated work is idempotent, because CSI calls are. Before each call it reads the object past its
+// cache, since an old object's request may have been withdrawn.
 package volumeworker

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// Groups makes an Agent for the LocalSnapshotGroups of a node.
+// Groups returns an Agent for the LocalSnapshotGroups of a node.
 func Groups(o Options, live client.Reader, write client.Client) *Agent[*v1alpha1.LocalSnapshotGroup] {
 	empty := func() *v1alpha1.LocalSnapshotGroup { return &v1alpha1.LocalSnapshotGroup{} }
 	return &Agent[*v1alpha1.LocalSnapshotGroup]{Options: o, live: live, write: write, empty: empty,
@@ -52,12 +52,13 @@ func (g groups) create(ctx context.Context, o *v1alpha1.LocalSnapshotGroup) outc
 	}}
 }
 
-// adapt has nothing to do: a group never changes.
+// adapt does nothing: a group never changes.
 func (g groups) adapt(_ context.Context, o *v1alpha1.LocalSnapshotGroup) outcome {
 	return outcome{state: o.Status.State}
 }
 
-// remove deletes a group. A driver that takes none at present may have one, or prove that it has not.
+// remove deletes a group. A driver that does not support groups at present may still have one, or prove that it has
+// none.
 func (g groups) remove(ctx context.Context, o *v1alpha1.LocalSnapshotGroup) error {
 	err := g.DeleteGroup(ctx, o.Name, membersOf(o))
 	if csiclient.IsUnimplemented(err) && g.create(ctx, o).state == v1alpha1.StateAbsent {
@@ -70,7 +71,7 @@ func isMember(s csiclient.Snapshot, m v1alpha1.GroupMember) bool {
 	return s.Handle == m.Snapshot && s.Volume == m.Volume
 }
 
-// volumesOf are the handles of the volumes.
+// volumesOf returns the handles of the volumes.
 func volumesOf(o *v1alpha1.LocalSnapshotGroup) (handles []string) {
 	for _, m := range o.Spec.Members {
 		handles = append(handles, m.Volume)
@@ -78,7 +79,7 @@ func volumesOf(o *v1alpha1.LocalSnapshotGroup) (handles []string) {
 	return handles
 }
 
-// membersOf are the handles of the snapshots.
+// membersOf returns the handles of the snapshots.
 func membersOf(o *v1alpha1.LocalSnapshotGroup) (handles []string) {
 	for _, m := range o.Spec.Members {
 		handles = append(handles, m.Snapshot)

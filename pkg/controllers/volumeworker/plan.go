@@ -5,18 +5,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// step is what is to be done about an order next.
+// step is the next action for an order.
 type step int
 
 const (
 	nothing step = iota
-	begin        // say that something of it may be on the node
+	begin        // write that parts of it may be on the node
 	create
-	adapt // bring what was made to what the spec has now
+	adapt // change it to match the current spec
 	remove
 )
 
-// next decides about an order as the API server has it.
+// next returns the next step for an order as read from the API server.
 func next(o v1alpha1.Ordered) step {
 	spec, status := o.Ordered()
 	switch {
@@ -35,12 +35,12 @@ func next(o v1alpha1.Ordered) step {
 	return adapt
 }
 
-// outcome is what the driver answered.
+// outcome is the driver's answer.
 type outcome struct {
 	state  v1alpha1.OrderState
-	note   func() // writes what is known of the thing into the status, also after an error; nil for nothing
+	note   func() // writes the result into the status, even after an error; may be nil
 	err    error
-	isOpen bool // the failure says nothing of what was ordered: ask again
+	isOpen bool // the failure proves nothing about the order: retry
 }
 
 // report writes the outcome of a step into the status.
@@ -56,7 +56,7 @@ func report(o v1alpha1.Ordered, done outcome) {
 	status.State, status.Attempt, status.Refusal, status.Message = done.state, spec.Attempt, nil, ""
 }
 
-// refuse writes a failure. One that leaves the outcome open ends no attempt: the worker asks again.
+// refuse writes a failure. A failure that leaves the outcome open does not end the attempt: the worker retries.
 func refuse(status *v1alpha1.OrderStatus, attempt int64, done outcome) {
 	status.Message = v1alpha1.Message(csiclient.Message(done.err))
 	if done.isOpen || !csiclient.IsFinal(done.err) && csiclient.Reason(done.err) != "AlreadyExists" {

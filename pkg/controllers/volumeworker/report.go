@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pools"
 )
 
-// slight is the part of a pool's room that may change unsaid: filesystems have a little less room all the time, and
-// every report is a write that all masters hear of.
+// slight limits unreported changes to less than 1/slight of a pool's room: filesystems slowly lose room all the time,
+// and every report is a write that all masters receive.
 const slight = 128
 
 // Reporter reports the pools of the node's driver in the status of its NodeStorage.
@@ -22,15 +22,15 @@ type Reporter struct {
 	Options
 	live  client.Reader
 	write client.Client
-	due   chan struct{} // a report is wanted before the period is over
+	due   chan struct{} // requests a report before the period is over
 }
 
-// NewReporter makes a Reporter.
+// NewReporter returns a Reporter.
 func NewReporter(o Options, live client.Reader, write client.Client) *Reporter {
 	return &Reporter{Options: o, live: live, write: write, due: make(chan struct{}, 1)}
 }
 
-// Start reports until the context ends, each time that the period is over and after each change of a volume.
+// Start reports until the context ends, once each period and after each change of a volume.
 func (r *Reporter) Start(ctx context.Context) error {
 	tick := time.NewTicker(r.Period)
 	defer tick.Stop()
@@ -49,7 +49,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 	}
 }
 
-// hurry has a report made at once, with all changes.
+// hurry requests an immediate report with all changes.
 func (r *Reporter) hurry() {
 	select {
 	case r.due <- struct{}{}:
@@ -57,12 +57,12 @@ func (r *Reporter) hurry() {
 	}
 }
 
-// Report writes what the driver says of its pools, when that has changed, and not only slightly unless all of it is
-// wanted. Somebody else who writes first is an error that the next report mends.
+// Report writes the driver's pools into the status if they have changed. Slight changes are written only with allOfIt.
+// If another writer is first, Report fails, and the next report corrects the status.
 func (r *Reporter) Report(ctx context.Context, allOfIt bool) error {
 	o := &v1alpha1.NodeStorage{}
 	if err := r.live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: r.Node}, o); err != nil {
-		return client.IgnoreNotFound(err) // The master makes it.
+		return client.IgnoreNotFound(err) // The master creates it.
 	}
 	ask, cancel := context.WithTimeout(ctx, r.Timeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (r *Reporter) Report(ctx context.Context, allOfIt bool) error {
 	return client.IgnoreNotFound(r.write.Status().Update(ctx, o))
 }
 
-// status is what the driver says.
+// status converts the driver's pools to statuses.
 func status(found []pools.Pool) (all []v1alpha1.PoolStatus) {
 	for _, p := range found {
 		s := v1alpha1.PoolStatus{Name: p.Name, Type: p.Type, Available: v1alpha1.NewSize(p.AvailableBytes),
@@ -91,7 +91,7 @@ func status(found []pools.Pool) (all []v1alpha1.PoolStatus) {
 	return all
 }
 
-// troubled are the pools of a driver that does not answer.
+// troubled returns the last known pools of a driver that does not answer, with its error as their problem.
 func troubled(before []v1alpha1.PoolStatus, err error) []v1alpha1.PoolStatus {
 	after := make([]v1alpha1.PoolStatus, len(before))
 	for i, p := range before {
@@ -101,13 +101,13 @@ func troubled(before []v1alpha1.PoolStatus, err error) []v1alpha1.PoolStatus {
 	return after
 }
 
-// alike reports whether nothing but the room of a pool has changed, and that slightly.
+// alike reports whether at most the room of a pool has changed, and only slightly.
 func alike(a, b v1alpha1.PoolStatus) bool {
 	return a.Name == b.Name && a.Type == b.Type && a.Problem == b.Problem &&
 		isNear(a.Available, b.Available) && isNear(a.Largest, b.Largest)
 }
 
-// isNear reports whether two sizes differ slightly at most.
+// isNear reports whether two sizes differ at most slightly.
 func isNear(a, b v1alpha1.Size) bool {
 	have, want := a.Bytes(), b.Bytes()
 	return have == want || max(have-want, want-have) < want/slight

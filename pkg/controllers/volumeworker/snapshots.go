@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// Snapshots makes an Agent for the LocalSnapshots of a node.
+// Snapshots returns an Agent for the LocalSnapshots of a node.
 func Snapshots(o Options, live client.Reader, write client.Client) *Agent[*v1alpha1.LocalSnapshot] {
 	empty := func() *v1alpha1.LocalSnapshot { return &v1alpha1.LocalSnapshot{} }
 	return &Agent[*v1alpha1.LocalSnapshot]{Options: o, live: live, write: write, empty: empty, hand: snapshots{o.Driver},
@@ -57,10 +57,10 @@ func (s snapshots) create(ctx context.Context, o *v1alpha1.LocalSnapshot) outcom
 	}}
 }
 
-// takenAt is a time as statuses have it.
+// takenAt formats a time for a status.
 func takenAt(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
 
-// adapt has nothing to do: a snapshot never changes.
+// adapt does nothing: a snapshot never changes.
 func (s snapshots) adapt(_ context.Context, o *v1alpha1.LocalSnapshot) outcome {
 	return outcome{state: o.Status.State}
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
-// Volumes makes an Agent for the LocalVolumes of a node.
+// Volumes returns an Agent for the LocalVolumes of a node.
 func Volumes(o Options, live client.Reader, write client.Client) *Agent[*v1alpha1.LocalVolume] {
 	empty := func() *v1alpha1.LocalVolume { return &v1alpha1.LocalVolume{} }
 	return &Agent[*v1alpha1.LocalVolume]{Options: o, live: live, write: write, empty: empty, hand: volumes{o.Driver},
 		changed: func() {}}
 }
 
-// volumeDriver makes volumes.
+// volumeDriver creates, changes and deletes volumes.
 type volumeDriver interface {
 	Place(ctx context.Context) (map[string]string, error)
 	Make(ctx context.Context, w csiclient.Wanted) (csiclient.Volume, error)
@@ -50,13 +50,13 @@ func (v volumes) create(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 	}}
 }
 
-// otherHandle says that the driver calls what it made otherwise than the master does.
+// otherHandle returns the error for a driver whose handle differs from the master's.
 func otherHandle(made, name, wanted string) error {
 	return fmt.Errorf("the driver made %q for the name %q, which must be %q: the driver and the master are of different "+
 		"versions", made, name, wanted)
 }
 
-// adapt modifies or grows a volume: an attempt is for one of the two.
+// adapt modifies or grows a volume. An attempt does only one of the two.
 func (v volumes) adapt(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 	if !maps.Equal(o.Spec.MutableParameters, o.Status.MutableParameters) {
 		return v.modify(ctx, o)
@@ -74,7 +74,7 @@ func (v volumes) adapt(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 	}}
 }
 
-// modify gives the driver mutable parameters. After a refusal nobody knows which of them it obeys.
+// modify gives the driver mutable parameters. After a refusal it is not known which of them are in effect.
 func (v volumes) modify(ctx context.Context, o *v1alpha1.LocalVolume) outcome {
 	if err := v.Modify(ctx, o.Name, o.Spec.MutableParameters); err != nil {
 		return outcome{err: err, note: func() { o.Status.MutableParameters = nil }}
@@ -86,7 +86,7 @@ func (v volumes) remove(ctx context.Context, o *v1alpha1.LocalVolume) error {
 	return v.Delete(ctx, o.Name)
 }
 
-// wanted is the LocalVolume as a request to the driver.
+// wanted converts a LocalVolume's spec to a request to the driver.
 func wanted(s *v1alpha1.LocalVolumeSpec) csiclient.Wanted {
 	w := csiclient.Wanted{Name: s.VolumeName, RequiredBytes: s.RequiredBytes, LimitBytes: s.LimitBytes,
 		Parameters: s.Parameters, Mutable: s.MutableParameters, Block: s.Access.Block}
