@@ -20,25 +20,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// pause is how long a process that does not answer is left alone.
+// pause is the time before a process that does not answer is asked again.
 const pause = 2 * time.Second
 
 // Disks is the process that opens disks.
 type Disks interface {
-	// State returns the state as soon as its revision is another than after, or after a while.
+	// State returns the state as soon as its revision differs from after, or after a timeout.
 	State(ctx context.Context, after string) (report.State, error)
-	// Want says what is offered and wanted.
+	// Want passes on the offers and requested wipes.
 	Want(ctx context.Context, w report.Wanted) error
 }
 
 // Options of the agent.
 type Options struct {
-	Node, Namespace string // of the NodeStorage, which is named as the node
+	Node, Namespace string // of the NodeStorage, which has the node's name
 	Disks           Disks
 	Log             *slog.Logger
 }
 
-// Add adds the agent to what m runs. The cache of m must have the node's NodeStorage only.
+// Add adds the agent to m. The cache of m must only have the node's NodeStorage.
 func Add(m ctrl.Manager, o Options) error {
 	a := &agent{Options: o, client: m.GetClient(), changes: make(chan event.GenericEvent, 1)}
 	if err := m.Add(a); err != nil {
@@ -48,14 +48,14 @@ func Add(m ctrl.Manager, o Options) error {
 		WatchesRawSource(source.Channel(a.changes, handler.Funcs{GenericFunc: a.enqueue})).Complete(a)
 }
 
-// agent brings the node's disks and its NodeStorage together.
+// agent synchronizes the node's disks and its NodeStorage.
 type agent struct {
 	Options
 	client  client.Client
 	changes chan event.GenericEvent
 }
 
-// Start asks for changes of the disks until the context ends.
+// Start polls for changes of the disks until the context ends.
 func (a *agent) Start(ctx context.Context) error {
 	for after := ""; ctx.Err() == nil; {
 		state, err := a.Disks.State(ctx, after)
@@ -83,15 +83,15 @@ func (a *agent) enqueue(_ context.Context, _ event.GenericEvent,
 	q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: a.Namespace, Name: a.Node}})
 }
 
-// Reconcile tells the disks what is wanted, and the API what there is. What is offered is told first, so that no status
-// calls a volume available that the spec offers.
+// Reconcile passes the spec to the disks, and the disks' state to the API server. The spec comes first, so that no
+// status calls a volume available that the spec offers.
 func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	if request.Name != a.Node || request.Namespace != a.Namespace {
 		return ctrl.Result{}, nil
 	}
 	object := &v1alpha1.NodeStorage{}
 	if err := a.client.Get(ctx, request.NamespacedName, object); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err) // The master makes it.
+		return ctrl.Result{}, client.IgnoreNotFound(err) // The master creates it.
 	}
 	after := a.ask(ctx, object)
 	if equality.Semantic.DeepEqual(object.Status, after) {
@@ -100,13 +100,13 @@ func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	changed := object.DeepCopy()
 	changed.Status = after
 	err := a.client.Status().Update(ctx, changed)
-	if apierrors.IsConflict(err) { // The spec has changed: it is told first.
+	if apierrors.IsConflict(err) { // The spec has changed: pass it on first.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// ask returns the status as it should be.
+// ask passes on the spec and returns the new status.
 func (a *agent) ask(ctx context.Context, object *v1alpha1.NodeStorage) v1alpha1.NodeStorageStatus {
 	err := a.Disks.Want(ctx, wanted(object.Spec))
 	if err == nil {

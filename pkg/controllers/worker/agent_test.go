@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// node is what opens disks, as the agent sees it: it says what it is told to, and keeps what it is told.
+// node is a fake of the process that opens disks: it returns a given state, and records the requests.
 type node struct {
 	state  report.State
 	wanted report.Wanted
@@ -33,7 +33,7 @@ func (n *node) Want(_ context.Context, w report.Wanted) error {
 	return n.err
 }
 
-// scene is an API with the NodeStorages of two nodes, and the agent of one.
+// scene has an API with the NodeStorages of two nodes, and the agent of one.
 type scene struct {
 	*testing.T
 	api   client.Client
@@ -61,7 +61,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// look lets the agent look at an object and returns the object.
+// look reconciles an object and returns it.
 func (s *scene) look(name string) *v1alpha1.NodeStorage {
 	s.Helper()
 	key := types.NamespacedName{Namespace: "stowage-system", Name: name}
@@ -109,7 +109,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A process that does not answer leaves what it said last, and the condition says so.
+// TestDisksAreAway checks that the last reported state stays if the process does not answer, and that the condition
+// says so.
 func TestDisksAreAway(t *testing.T) {
 	s := newScene(t)
 	s.disks.state.Volumes = []report.Volume{{Name: "disk-a", Mode: report.Block, State: report.Available}}
@@ -122,7 +123,7 @@ func TestDisksAreAway(t *testing.T) {
 	}
 }
 
-// The agent writes to no other node's object, and makes none.
+// TestOtherNodes checks that the agent writes no other node's object and creates none.
 func TestOtherNodes(t *testing.T) {
 	s := newScene(t)
 	s.disks.state.Volumes = []report.Volume{{Name: "disk-a", Mode: report.Block, State: report.Available}}

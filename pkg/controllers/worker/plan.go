@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// The condition of a NodeStorage and its reasons.
+// Condition of a NodeStorage, and its reasons.
 const (
 	conditionReady    = "Ready"
 	reasonLooking     = "Looking"
@@ -19,7 +19,7 @@ const (
 	reasonUnreachable = "DisksUnreachable"
 )
 
-// wanted is what the spec offers and wants wiped.
+// wanted returns the offers and requested wipes of the spec.
 func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
 	for _, o := range spec.Offers {
 		w.Offers = append(w.Offers, report.Offer{ID: o.PersistentVolume, Volume: string(o.Volume)})
@@ -31,7 +31,7 @@ func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
 	return w
 }
 
-// status is the status that says what was found and done. Conditions keep the time of their last change.
+// status returns the status for the disks' state. Conditions keep the time of their last change.
 func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.NodeStorageStatus {
 	s := v1alpha1.NodeStorageStatus{Pools: before.Pools}
 	for _, v := range state.Volumes {
@@ -43,7 +43,7 @@ func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.Node
 			s.Offered++
 		}
 	}
-	s.Found = int32(len(s.LocalVolumes)) // There are 256 at most.
+	s.Found = int32(len(s.LocalVolumes)) // There are at most 256.
 	for _, d := range state.Deletions {
 		s.DeleteOperations = append(s.DeleteOperations, v1alpha1.DeleteStatus{
 			ID: v1alpha1.OperationID(d.ID), Volume: v1alpha1.VolumeName(d.Volume), State: v1alpha1.DeleteState(d.State),
@@ -71,7 +71,7 @@ func localVolume(v report.Volume) v1alpha1.LocalVolumeStatus {
 	}
 }
 
-// unreachable is the status when the process that opens disks does not answer. What it said last stays.
+// unreachable returns the status if the process that opens disks does not answer. It keeps the last known state.
 func unreachable(before v1alpha1.NodeStorageStatus, err error) v1alpha1.NodeStorageStatus {
 	s := *before.DeepCopy()
 	s.Conditions = v1alpha1.SetCondition(before.Conditions, v1alpha1.Condition{
