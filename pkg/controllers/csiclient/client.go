@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/manifest"
 )
 
-// probeTimeout bounds each attempt to find the driver ready.
+// probeTimeout limits each probe of the driver's readiness.
 const probeTimeout = 5 * time.Second
 
 // Client is a connection to a driver.
@@ -24,11 +24,11 @@ type Client struct {
 	connection *grpc.ClientConn
 	controller csi.ControllerClient
 	driver     string
-	// What the driver can do.
+	// Capabilities of the driver.
 	singleNodeMultiWriter, topology, lists, listsNodes, listsOwn bool
 }
 
-// Connect waits for the driver that serves CSI at the address to be ready, and asks what it can do.
+// Connect waits until the driver that serves CSI at the address is ready, and reads its capabilities.
 func Connect(ctx context.Context, address string) (*Client, error) {
 	conn, err := connection.ConnectWithoutMetrics(ctx, address)
 	if err != nil {
@@ -36,7 +36,7 @@ func Connect(ctx context.Context, address string) (*Client, error) {
 	}
 	c := &Client{connection: conn, controller: csi.NewControllerClient(conn)}
 	if err := c.learn(ctx); err != nil {
-		_ = conn.Close() // The failure to learn is the one to report.
+		_ = conn.Close() // The error of learn is reported.
 		return nil, fmt.Errorf("ask the driver at %s: %w", address, err)
 	}
 	return c, nil
@@ -81,10 +81,10 @@ func (c *Client) Driver() string { return c.driver }
 // HasTopology reports whether the driver's volumes cannot be reached from every node.
 func (c *Client) HasTopology() bool { return c.topology }
 
-// IsUnimplemented reports whether a failure says that the driver does not know the call.
+// IsUnimplemented reports whether an error says that the driver does not implement the call.
 func IsUnimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }
 
-// Delete deletes the volume with the handle. A volume that is not there is deleted.
+// Delete deletes the volume with the handle. It succeeds if the volume does not exist.
 func (c *Client) Delete(ctx context.Context, handle string) error {
 	_, err := c.controller.DeleteVolume(ctx, &csi.DeleteVolumeRequest{VolumeId: handle})
 	return err

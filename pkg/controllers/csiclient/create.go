@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Request describes a volume. The same request again returns the same volume.
+// Request describes a volume. Repeating a request returns the same volume.
 type Request struct {
 	Name         string
 	SizeBytes    int64 // at least
@@ -19,19 +19,19 @@ type Request struct {
 	MountOptions []string
 	Parameters   map[string]string
 	Mutable      map[string]string // of a VolumeAttributesClass
-	Segments     map[string]string // the place that the volume must be reachable from; empty for anywhere
+	Segments     map[string]string // the place from which the volume must be reachable; empty for any
 }
 
-// Volume is what a driver answers.
+// Volume is a driver's answer.
 type Volume struct {
 	Handle    string
 	SizeBytes int64
 	Context   map[string]string
-	Places    []map[string]string // segments of the places that the volume can be reached from; none for everywhere
+	Places    []map[string]string // segments of the places from which the volume is reachable; empty for everywhere
 }
 
-// Create creates the volume that the request describes, or returns the one that an earlier call made. Of its errors,
-// IsFinal reports which imply that there is none.
+// Create creates the volume that the request describes, or returns the volume that an earlier call created. IsFinal
+// reports which of its errors imply that nothing was created.
 func (c *Client) Create(ctx context.Context, r Request) (Volume, error) {
 	request, err := c.encode(r)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Client) encode(r Request) (*csi.CreateVolumeRequest, error) {
 	return request, nil
 }
 
-// requirement asks for one place; nil for any.
+// requirement returns a requirement for one place, or nil for any.
 func requirement(segments map[string]string) *csi.TopologyRequirement {
 	if len(segments) == 0 {
 		return nil

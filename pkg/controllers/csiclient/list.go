@@ -19,13 +19,13 @@ func (c *Client) CanList() bool { return c.lists }
 // ListsNodes reports whether the driver's list has the nodes that volumes are attached to.
 func (c *Client) ListsNodes() bool { return c.listsNodes }
 
-// ListsOwn reports whether the driver says that it lists the volumes of its own cluster alone.
+// ListsOwn reports whether the driver declares that it only lists the volumes of its own cluster.
 func (c *Client) ListsOwn() bool { return c.listsOwn }
 
-// errEndlessList is the failure of a driver whose pages lead back to where they began.
+// errEndlessList is the error for a driver that returns the same page token twice.
 var errEndlessList = errors.New("the driver's list of volumes does not end: it gave the same token twice")
 
-// List returns all volumes of the driver, page by page. A list that cannot be read to its end is an error.
+// List returns all volumes of the driver, page by page. It fails if the list cannot be read to its end.
 func (c *Client) List(ctx context.Context) ([]Listed, error) {
 	var volumes []Listed
 	request, before := &csi.ListVolumesRequest{}, map[string]bool{}

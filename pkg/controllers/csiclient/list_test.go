@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// pages are a driver's list of volumes: the token of the page after each.
+// pages is a driver's list of volumes: next maps a page's token to the next page's.
 type pages struct {
 	csi.ControllerClient
 	next  map[string]string
@@ -26,7 +26,7 @@ func (p *pages) ListVolumes(_ context.Context, request *csi.ListVolumesRequest,
 		Entries: []*csi.ListVolumesResponse_Entry{{Volume: &csi.Volume{VolumeId: "v" + request.GetStartingToken()}}}}, nil
 }
 
-// A driver whose pages lead back to one that was read before is not asked for ever.
+// TestListEnds checks that List fails if a driver's pages lead back to an earlier page.
 func TestListEnds(t *testing.T) {
 	for name, next := range map[string]map[string]string{
 		"to itself": {"": "1", "1": "1"},

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// Machine asks the driver what is true of a node's machine. Any error says that nothing is known.
+// Machine asks the driver for the state of a node's machine. An error means that the state is not known.
 func (c *Client) Machine(ctx context.Context, query machines.Query) (machines.Machine, error) {
 	answer := &structpb.Struct{}
 	err := c.connection.Invoke(ctx, "/"+machines.Service+"/"+machines.Method, query.Encode(), answer)
@@ -24,12 +24,12 @@ func (c *Client) Machine(ctx context.Context, query machines.Query) (machines.Ma
 	return machines.DecodeMachine(answer)
 }
 
-// KnowsMachines fails when the driver cannot tell what is true of machines.
+// KnowsMachines fails if the driver cannot report the state of machines.
 func (c *Client) KnowsMachines(ctx context.Context) error {
 	_, err := c.Machine(ctx, machines.Query{})
 	if status.Code(err) == codes.Unimplemented {
 		return fmt.Errorf("the driver %s does not tell the state of machines, so that no node can be proven to be off: "+
 			"leave out --failover", c.driver)
 	}
-	return nil // Whatever it says to an empty query, it knows the question.
+	return nil // Any other answer to an empty query shows that it implements the call.
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 )
 
-// answering is a client of a driver that answers every request with an error.
+// answering returns a client of a driver that answers every request with an error.
 func answering(t *testing.T, code codes.Code, says string) *Client {
 	t.Helper()
 	server := grpc.NewServer(grpc.UnknownServiceHandler(func(any, grpc.ServerStream) error {
@@ -40,7 +40,7 @@ func answering(t *testing.T, code codes.Code, says string) *Client {
 	return &Client{connection: connection}
 }
 
-// That the provider has no such machine is an answer. Every other error is none.
+// TestMachineThatIsMissing checks that NotFound is an answer, and that every other error stays an error.
 func TestMachineThatIsMissing(t *testing.T) {
 	const says = "there is no instance i-1"
 	m, err := answering(t, codes.NotFound, says).Machine(t.Context(), machines.Query{Node: "i-1"})

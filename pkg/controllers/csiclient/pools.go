@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pools"
 )
 
-// Pools asks the driver for the pools that its volumes are taken from.
+// Pools asks the driver for its pools.
 func (c *Client) Pools(ctx context.Context) ([]pools.Pool, error) {
 	answer := &structpb.Struct{}
 	if err := c.connection.Invoke(ctx, "/"+pools.Service+"/"+pools.Method, &structpb.Struct{}, answer); err != nil {

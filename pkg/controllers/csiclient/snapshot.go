@@ -7,25 +7,25 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// Snapshot is a snapshot that was taken.
+// Snapshot is an existing snapshot.
 type Snapshot struct {
 	Handle    string
-	Volume    string    // the handle of the volume that it is of
-	SizeBytes int64     // the least size of a volume that is restored from it
+	Volume    string    // the handle of its volume
+	SizeBytes int64     // minimum size of a volume restored from it
 	TakenAt   time.Time // of its contents
-	IsReady   bool      // whether a volume can be restored from it by now
+	IsReady   bool      // a volume can be restored from it now
 }
 
-// SnapshotWanted describes a snapshot in the terms of CSI.
+// SnapshotWanted describes a snapshot in CSI's terms.
 type SnapshotWanted struct {
 	Name       string
 	Volume     string // its handle
 	Parameters map[string]string
-	Segments   map[string]string // the only place that the snapshot may be in
+	Segments   map[string]string // the only allowed place
 }
 
-// TakeSnapshot makes a snapshot of a volume, or finds the one of that name. Failures are gRPC statuses, of which
-// IsFinal and IsAbsent say more.
+// TakeSnapshot takes a snapshot of a volume, or returns the existing snapshot of that name. Failures are gRPC statuses;
+// see IsFinal and IsAbsent.
 func (c *Client) TakeSnapshot(ctx context.Context, w SnapshotWanted) (Snapshot, error) {
 	response, err := c.controller.CreateSnapshot(ctx, &csi.CreateSnapshotRequest{Name: w.Name, SourceVolumeId: w.Volume,
 		Parameters: w.Parameters, AccessibilityRequirements: requirement(w.Segments)})
@@ -40,7 +40,7 @@ func decodeSnapshot(s *csi.Snapshot) Snapshot {
 		TakenAt: s.GetCreationTime().AsTime(), IsReady: s.GetReadyToUse()}
 }
 
-// DeleteSnapshot removes a snapshot. One that is gone is no failure. Failures are gRPC statuses.
+// DeleteSnapshot removes a snapshot. It succeeds if the snapshot is gone. Failures are gRPC statuses.
 func (c *Client) DeleteSnapshot(ctx context.Context, handle string) error {
 	_, err := c.controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: handle})
 	return err

@@ -8,16 +8,16 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Wanted describes a volume in the terms of CSI, for a caller that passes on the request of another.
+// Wanted describes a volume in CSI's terms, for a caller that forwards a request.
 type Wanted struct {
 	Name                      string
-	RequiredBytes, LimitBytes int64 // 0 for no bound
+	RequiredBytes, LimitBytes int64 // 0 for no limit
 	Parameters, Mutable       map[string]string
-	Block                     bool              // whether it will be used as a raw device
+	Block                     bool              // it will be used as a raw device
 	Mounts                    []Mount           // how it will be mounted
-	Modes                     []string          // the access modes, such as SINGLE_NODE_WRITER: each type in each
-	Segments                  map[string]string // the only place that the volume may be in
-	FromSnapshot, FromVolume  string            // the handle of what it is filled from; both empty for an empty volume
+	Modes                     []string          // access modes, for example SINGLE_NODE_WRITER; each applies to each type
+	Segments                  map[string]string // the only allowed place
+	FromSnapshot, FromVolume  string            // handle of the source; both empty for an empty volume
 }
 
 // Mount is one way to mount a volume.
@@ -26,7 +26,7 @@ type Mount struct {
 	Options    []string
 }
 
-// Make creates the volume, or returns the one that an earlier call made. Its errors are those of Create.
+// Make creates the volume, or returns the volume that an earlier call created. Its errors are those of Create.
 func (c *Client) Make(ctx context.Context, w Wanted) (Volume, error) {
 	capabilities, err := w.capabilities()
 	if err != nil {
@@ -53,7 +53,7 @@ func (c *Client) Place(ctx context.Context) (map[string]string, error) {
 	return info.GetAccessibleTopology().GetSegments(), nil
 }
 
-// source is what the volume is filled from.
+// source returns the volume's content source, or nil.
 func (w Wanted) source() *csi.VolumeContentSource {
 	switch {
 	case w.FromSnapshot != "":
@@ -66,7 +66,7 @@ func (w Wanted) source() *csi.VolumeContentSource {
 	return nil
 }
 
-// capacityRange is nil for any size.
+// capacityRange returns nil for any size.
 func capacityRange(required, limit int64) *csi.CapacityRange {
 	if required == 0 && limit == 0 {
 		return nil
@@ -74,7 +74,7 @@ func capacityRange(required, limit int64) *csi.CapacityRange {
 	return &csi.CapacityRange{RequiredBytes: required, LimitBytes: limit}
 }
 
-// capabilities are each type in each mode.
+// capabilities returns each type in each mode.
 func (w Wanted) capabilities() (all []*csi.VolumeCapability, err error) {
 	for _, name := range w.Modes {
 		number, ok := csi.VolumeCapability_AccessMode_Mode_value[name]
@@ -95,13 +95,13 @@ func (w Wanted) capabilities() (all []*csi.VolumeCapability, err error) {
 	return all, nil
 }
 
-// Expansion is a volume that has grown.
+// Expansion is the result of growing a volume.
 type Expansion struct {
 	SizeBytes     int64
-	NodeExpansion bool // whether the node has to grow the filesystem
+	NodeExpansion bool // the node must grow the filesystem
 }
 
-// Expand grows a volume to a size between the two; 0 is no bound.
+// Expand grows a volume to a size between required and limit; 0 is no limit.
 func (c *Client) Expand(ctx context.Context, handle string, required, limit int64) (Expansion, error) {
 	response, err := c.controller.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{
 		VolumeId: handle, CapacityRange: capacityRange(required, limit)})
@@ -111,12 +111,12 @@ func (c *Client) Expand(ctx context.Context, handle string, required, limit int6
 	return Expansion{response.GetCapacityBytes(), response.GetNodeExpansionRequired()}, nil
 }
 
-// Modify sets mutable parameters of a volume, and leaves the others.
+// Modify sets mutable parameters of a volume, and leaves the others unchanged.
 func (c *Client) Modify(ctx context.Context, handle string, mutable map[string]string) error {
 	_, err := c.controller.ControllerModifyVolume(ctx, &csi.ControllerModifyVolumeRequest{
 		VolumeId: handle, MutableParameters: mutable})
 	return err
 }
 
-// Reason is gRPC's word for a failure, such as ResourceExhausted.
+// Reason returns the name of an error's gRPC code, for example ResourceExhausted.
 func Reason(err error) string { return status.Code(err).String() }

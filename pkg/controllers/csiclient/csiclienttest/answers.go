@@ -7,20 +7,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/absence"
 )
 
-// Refusals are answers after which nothing exists, unless an earlier request made it.
+// Refusals returns answers after which nothing exists, unless an earlier request created it.
 func Refusals() []error {
 	return append(answers(
 		codes.Internal, codes.PermissionDenied, codes.Unauthenticated, codes.Unknown, codes.Unimplemented,
 	), Invalid(), Full())
 }
 
-// Invalid is the refusal of a request that asks for nothing that can be had.
+// Invalid returns the refusal of an invalid request.
 func Invalid() error { return status.Error(codes.InvalidArgument, "there is no such thing") }
 
-// Full is the refusal of a driver that has no room.
+// Full returns the refusal of a driver without room.
 func Full() error { return status.Error(codes.ResourceExhausted, "there is no room") }
 
-// Absent is a refusal with the proof that there is no volume of the name.
+// Absent returns a refusal with the proof that no volume of the name exists.
 func Absent(refusal error) error {
 	said, err := status.Convert(refusal).WithDetails(absence.Detail())
 	if err != nil {
@@ -29,12 +29,12 @@ func Absent(refusal error) error {
 	return said.Err()
 }
 
-// Open are answers that leave open what became of a request.
+// Open returns answers that leave the outcome of a request open.
 func Open() []error {
 	return answers(codes.DeadlineExceeded, codes.Unavailable, codes.Canceled)
 }
 
-// Busy is the answer while another request of the same name is at work.
+// Busy returns the answer while another request of the same name is in progress.
 func Busy() error { return status.Error(codes.Aborted, "a request of this name is at work") }
 
 func answers(all ...codes.Code) (errors []error) {

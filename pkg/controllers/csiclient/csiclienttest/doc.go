@@ -1,2 +1,2 @@
-// Package csiclienttest has the answers of a driver, for tests of those who ask one: only csiclient speaks gRPC.
+// Package csiclienttest has a driver's answers for tests of its callers. Only csiclient speaks gRPC.
 package csiclienttest
