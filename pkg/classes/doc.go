@@ -1,5 +1,5 @@
-// Package classes has the StorageClass parameters that the node obeys, whatever the backend: the filesystem, its
+// Package classes has the StorageClass parameters that the node implements for all backends: the filesystem, its
 // layout, ownership and trimming.
 //
-// The controller refuses with it, before anything is created, what no node could make. The node makes what it says.
+// With it, the controller refuses settings that no node could implement before anything is created.
 package classes

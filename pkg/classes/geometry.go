@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Geometry are the class parameters that say how a filesystem is laid out when it is made; the zero value leaves all to
-// mkfs. The names are those of aws-ebs-csi-driver. Sizes are in bytes.
+// Geometry holds the class parameters for the layout of a new filesystem. The zero value leaves the layout to mkfs. The
+// names are those of aws-ebs-csi-driver. Sizes are in bytes.
 type Geometry struct {
 	BlockSize     int64 `param:"blockSize" alias:"blocksize" min:"1024" max:"4096" doc:"Block size of a new ext4 or xfs in bytes: 1024, 2048 or 4096, which is the most that every kernel mounts."`
 	InodeSize     int64 `param:"inodeSize" alias:"inodesize" min:"128" max:"4096" doc:"Inode size of a new ext4 or xfs in bytes, a power of two; xfs takes 512 to 2048."`
@@ -19,7 +19,7 @@ type Geometry struct {
 	ClusterSize   int64 `param:"ext4ClusterSize" alias:"ext4clustersize" min:"2048" max:"268435456" doc:"Size of such a cluster in bytes, a power of two; with ext4BigAlloc only. 16 blocks without it."`
 }
 
-// Check reports whether a filesystem of the type can be made so. Kinds: Invalid, naming the parameter.
+// Check fails if a filesystem of the type cannot have this layout. Kinds: Invalid, naming the parameter.
 func (g Geometry) Check(fsType string) error {
 	for _, size := range []struct {
 		key   string
@@ -36,7 +36,7 @@ func (g Geometry) Check(fsType string) error {
 	return g.together(fsType)
 }
 
-// together checks what parameters make of each other.
+// together checks combinations of parameters.
 func (g Geometry) together(fsType string) error {
 	block, half := max(g.BlockSize, 1024), cmp.Or(g.BlockSize, 4096)/2
 	switch {
@@ -60,7 +60,7 @@ func (g Geometry) together(fsType string) error {
 	return nil
 }
 
-// foreign are the parameters that are set and that the type does not know.
+// foreign returns the parameters that are set and that the type does not support.
 func (g Geometry) foreign(fsType string) (keys []string) {
 	for _, p := range []struct {
 		key   string

@@ -12,7 +12,7 @@ func TestGeometryThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
 		fsType string
 		g      Geometry
-		key    string // what the error names
+		key    string // expected in the error
 	}{
 		{"ext4", Geometry{BlockSize: 3000}, "blockSize is 3000"},
 		{"ext4", Geometry{InodeSize: 384}, "inodeSize is 384"},

@@ -1,7 +1,7 @@
-// Package machines is the form in which a driver says, at its socket and beside CSI, what is true of the machine that a
-// node runs on.
+// Package machines defines the messages with which a driver reports, at its socket and in addition to CSI, the state of
+// a node's machine.
 //
-// CSI has no such call. Controllers have no credentials of a cloud, and the driver has no client of Kubernetes: so the
-// controllers ask the driver, which asks the cloud. package driver answers and csiclient asks; both messages are maps
-// (a protobuf Struct), so that neither side needs generated code and each ignores what it does not know.
+// CSI has no such call. Controllers have no cloud credentials, and the driver has no Kubernetes client. The controllers
+// therefore ask the driver, and the driver asks the cloud. Package driver answers, and csiclient asks. Both messages
+// are maps (a protobuf Struct), so neither side needs generated code, and each ignores unknown fields.
 package machines

@@ -7,19 +7,19 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// The gRPC service.
+// Names of the gRPC service and method.
 const (
 	Service = "stowage.v1.Machines"
 	Method  = "GetMachine"
 )
 
-// State is what a machine does. An empty one is not known.
+// State is the state of a machine. Empty means unknown.
 type State string
 
-// Only Stopped and Terminated say that nothing runs on the machine.
+// Only Stopped and Terminated prove that nothing runs on the machine.
 const (
-	Running    State = "running"  // or it is being started
-	Stopping   State = "stopping" // or it is being terminated
+	Running    State = "running"  // or being started
+	Stopping   State = "stopping" // or being terminated
 	Stopped    State = "stopped"
 	Terminated State = "terminated"
 	Missing    State = "missing" // the provider has no such machine, or has forgotten it
@@ -30,28 +30,28 @@ func (s State) Off() bool { return s == Stopped || s == Terminated }
 
 // Query asks for the machine of a node.
 type Query struct {
-	Node       string // the node's ID, as it has registered it for the driver
-	ProviderID string // what the orchestrator has for the same machine; empty where it has nothing
+	Node       string // the node's registered ID for the driver
+	ProviderID string // the orchestrator's ID of the same machine, if any
 }
 
-// Machine is what is true of a machine.
+// Machine is the report about a machine.
 type Machine struct {
 	State State
-	Began time.Time // when it was started last; the zero time where that is not known
-	Says  string    // the evidence, in words for people
+	Began time.Time // time of the last start; zero if not known
+	Says  string    // the evidence, for messages
 }
 
-// Encode makes a message of the query.
+// Encode converts the query to a message.
 func (q Query) Encode() *structpb.Struct {
 	return message(map[string]string{"node": q.Node, "providerID": q.ProviderID})
 }
 
-// DecodeQuery reads a message.
+// DecodeQuery converts a message to a query.
 func DecodeQuery(m *structpb.Struct) Query {
 	return Query{Node: text(m, "node"), ProviderID: text(m, "providerID")}
 }
 
-// Encode makes a message of what is true of the machine.
+// Encode converts the report to a message.
 func (m Machine) Encode() *structpb.Struct {
 	fields := map[string]string{"state": string(m.State), "says": m.Says}
 	if !m.Began.IsZero() {
@@ -60,8 +60,8 @@ func (m Machine) Encode() *structpb.Struct {
 	return message(fields)
 }
 
-// DecodeMachine reads a message. A state that is not known here is an unknown one; an instant that cannot be read is an
-// error.
+// DecodeMachine converts a message to a report. It keeps a state that this package does not define, and fails if the
+// time is not valid.
 func DecodeMachine(m *structpb.Struct) (Machine, error) {
 	machine := Machine{State: State(text(m, "state")), Says: text(m, "says")}
 	began := text(m, "began")

@@ -1,8 +1,8 @@
-// Package manifest is the form in which a driver says, in the manifest of GetPluginInfo, what no capability of CSI
-// has a word for.
+// Package manifest defines the entry in the manifest of GetPluginInfo with which a driver declares a feature that has
+// no CSI capability.
 //
-// ListVolumes may name volumes of others: of clusters that use the same storage, or of one that a disk was in before.
-// Who wants to delete what nothing in his own cluster names has to know that the list is of this cluster alone.
-// package driver says it, csiclient hears it, and others take a driver that says nothing for one that lists the
-// volumes of others.
+// ListVolumes may include volumes of other clusters: clusters that use the same storage, or a cluster that a disk was
+// in before. A caller that deletes volumes without an object in its own cluster must know that the list only has
+// volumes of this cluster. Package driver writes the entry, and csiclient reads it. A driver without the entry is
+// assumed to list volumes of other clusters, too.
 package manifest
