@@ -1,21 +1,21 @@
-// Package cloud is the machinery that backends for cloud disks share; the packages below it do the work.
+// Package cloud holds no code: the packages below it are the machinery that backends for cloud disks share.
 //
-// A cloud's API is slow, throttled, answers late and sometimes not at all, and works on after it has answered. The
-// drivers that came before agree on what goes wrong then: each volume polled by a call of its own until the account is
-// throttled, one bad ID that fails a whole batch, a disk made twice or deleted although its maker was told to use it,
-// an attachment believed because it was asked for. Each of these has one answer here:
+// The API of a cloud is slow and throttled. Some of its answers are late or never come, and the cloud goes on working
+// after an answer. Earlier drivers fail in the same ways: they poll each volume with a call of its own until the
+// account is throttled; one bad ID fails a whole batch; a disk is created twice, or deleted although its creator was
+// told to use it; an attachment is believed because it was requested. The packages prevent this:
 //
-//   - batch puts what many callers ask for into one request, with an outcome for each of them;
-//   - wait looks on behalf of all who wait for a state, in one request, as often as the cloud's own pace makes useful;
-//   - flight keeps one operation a thing, and keeps the thing reserved until what was sent has been answered, also
-//     when whoever asked for it has left;
-//   - attach is the way from detached to attached and back, decided by what the cloud says and nothing else;
-//   - known keeps what the cloud has said for certain, such as that a volume is gone, against reads that are older;
-//   - names chooses device names where a cloud wants them;
+//   - batch puts the items of many callers into one request, with an outcome for each item;
+//   - wait polls in one request for all callers that wait for a state, at a rate that fits the cloud's own pace;
+//   - flight runs one operation per object, and reserves the object until the cloud has answered, even if the caller
+//     has left;
+//   - attach attaches and detaches volumes, and decides only by what the cloud reports;
+//   - known keeps facts that the cloud has confirmed, such as a deletion, and protects them from older reads;
+//   - names chooses device names for clouds that need them;
 //   - metadata finds out which machine this is;
-//   - limits counts how many disks a node can still take;
-//   - token makes idempotency tokens that a second try can have anew.
+//   - limits counts how many more disks a node can take;
+//   - token makes idempotency tokens, and a new one for a second attempt.
 //
-// They know the contract's Kinds of error and nothing of any cloud, CSI or Kubernetes. An outcome that is not known is
-// Busy or Unavailable in all of them, and nothing is ever deleted because of one.
+// The packages know the contract's Kinds of error, and nothing of any cloud, CSI or Kubernetes. All of them report an
+// unknown outcome as Busy or Unavailable, and none deletes anything because of one.
 package cloud

@@ -7,31 +7,33 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// arrival is an attachment under way, of which an older one of the volume to the node is not to be taken for.
+// arrival identifies an attachment under way, so that an older attachment of the volume to the node is not taken for
+// it.
 type arrival struct {
 	node  string
-	only  string    // its ID; empty if that is not known
-	since time.Time // when it began, by the cloud's clock; zero if that is not known
-	began bool      // whether it was shown
+	only  string    // the attachment's ID; empty if unknown
+	since time.Time // when it began, by the cloud's clock; zero if unknown
+	began bool      // whether the cloud has shown it
 }
 
-// is reports whether an attachment is the one, as far as that is known.
+// is reports whether an attachment is the one that is under way, as far as that is known.
 func (r *arrival) is(here Attachment, tick time.Duration) bool {
 	return r.only == here.ID || r.only == "" && !r.older(here, tick)
 }
 
-// older reports whether an attachment began before the one. The cloud may tell times in steps, and differ by one.
+// older reports whether an attachment began before the one under way. The cloud may round times to steps, and differ by
+// one step.
 func (r *arrival) older(here Attachment, tick time.Duration) bool {
 	return !r.since.IsZero() && !here.Began.IsZero() && here.Began.Add(tick).Before(r.since)
 }
 
-// arrive waits until the volume is attached here, by the attachment with the ID, or by one that began no earlier.
-// Attaching that ends otherwise has failed, for now.
+// arrive waits until the volume is attached here, by the attachment with the ID, or by one that began no earlier than
+// since. Any other outcome means that this attempt has failed.
 func (a *attempt) arrive(ctx context.Context, id string, since time.Time) (Attachment, error) {
 	r := &arrival{node: a.Node, only: id, since: since}
 	v, err := a.m.wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return a.arrived(r, v, err) })
 	here, _ := v.on(a.Node)
-	if err == nil && !r.is(here, a.m.options.Tick) { // It is older by the clock. The cloud decides.
+	if err == nil && !r.is(here, a.m.options.Tick) { // By the clock, it is older. The cloud decides.
 		here, err = a.confirm(ctx)
 	}
 	if err != nil {
@@ -41,7 +43,7 @@ func (a *attempt) arrive(ctx context.Context, id string, since time.Time) (Attac
 	return here, nil
 }
 
-// arrived reports whether a look decides.
+// arrived reports whether a look settles the outcome.
 func (a *attempt) arrived(r *arrival, v Volume, err error) (bool, error) {
 	here, ok := v.on(r.node)
 	old := ok && !r.is(here, a.m.options.Tick)
@@ -60,12 +62,12 @@ func (a *attempt) arrived(r *arrival, v Volume, err error) (bool, error) {
 	return false, nil
 }
 
-// lost says that the attachment has come to nothing.
+// lost returns the error for an attachment that did not last.
 func (a *attempt) lost() error {
 	return failure.Errorf(failure.Unavailable, "volume %q did not stay attached to node %q: ask again", a.Volume, a.Node)
 }
 
-// confirm returns the attachment that is there now, once it is whole.
+// confirm returns the current attachment once it is complete.
 func (a *attempt) confirm(ctx context.Context) (Attachment, error) {
 	v, err := a.m.now(ctx, a.Volume)
 	if err != nil {
@@ -81,7 +83,8 @@ func (a *attempt) confirm(ctx context.Context) (Attachment, error) {
 	return a.arrive(ctx, here.ID, time.Time{})
 }
 
-// now is how a volume is attached at an instant after the call, or as it is shown where the cloud cannot tell.
+// now returns how the volume is attached at an instant after the call. If the cloud cannot tell, it returns what the
+// cloud shows.
 func (m *Machine) now(ctx context.Context, volume string) (Volume, error) {
 	if m.options.Now != nil {
 		v, err := m.options.Now(ctx, volume)
@@ -92,7 +95,7 @@ func (m *Machine) now(ctx context.Context, volume string) (Volume, error) {
 	return m.look(ctx, Request{Volume: volume})
 }
 
-// see has the next step begin with how the volume is now.
+// see makes the next step start from the current state of the volume.
 func (a *attempt) see(ctx context.Context) error {
 	v, err := a.m.now(ctx, a.Volume)
 	if err == nil {
@@ -101,7 +104,7 @@ func (a *attempt) see(ctx context.Context) error {
 	return err
 }
 
-// shown finds out for whose sake the cloud has refused an attachment. Kinds: Busy when there is none any more.
+// shown finds out which attachment made the cloud refuse a new one. Kinds: Busy when there is none any more.
 func (a *attempt) shown(ctx context.Context, refusal error) error {
 	if err := a.see(ctx); err != nil {
 		return err

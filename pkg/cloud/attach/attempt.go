@@ -13,11 +13,11 @@ import (
 type attempt struct {
 	Request
 	m     *Machine
-	avoid []string // device names that the cloud refused although it showed nobody who has them
-	sure  bool     // Seen is how it was after the call has begun
+	avoid []string // device names that the cloud refused although it showed no disk that has them
+	sure  bool     // Seen is from after the call began
 }
 
-// run makes one step after the other, each from what the cloud said last, until one decides.
+// run takes one step after another until one decides. Each step starts from the cloud's latest answer.
 func (a *attempt) run(ctx context.Context) (Attachment, error) {
 	if err := a.undisturbed(ctx); err != nil {
 		return Attachment{}, err
@@ -35,16 +35,16 @@ func (a *attempt) run(ctx context.Context) (Attachment, error) {
 	}
 }
 
-// undisturbed waits until no detachment that was lost can arrive any more: it would end what is there as well as what
-// comes. Kinds: Busy when the context ends first.
+// undisturbed waits until no lost detachment can still arrive: it would end the current attachment as well as the new
+// one. Kinds: Busy when the context ends first.
 func (a *attempt) undisturbed(ctx context.Context) error {
 	if a.m.ended.left(a.Volume, a.Node) > 0 {
-		a.Seen = nil // It will be old.
+		a.Seen = nil // It is out of date after the wait.
 	}
 	return a.m.ended.wait(ctx, a.Volume, a.Node)
 }
 
-// look looks at a volume that was not seen before.
+// look returns r.Seen if it is set, and looks at the volume otherwise.
 func (m *Machine) look(ctx context.Context, r Request) (Volume, error) {
 	if r.Seen != nil {
 		return m.over.without(r.Volume, *r.Seen), nil
@@ -69,8 +69,9 @@ func (a *attempt) step(ctx context.Context, v Volume, sure bool) (attachment Att
 		"volume %q is attached to node %q: detach it there before it is attached to node %q", a.Volume, other.Node, a.Node)
 }
 
-// here is step for a volume that is shown to be attached here. If that is not sure, it may be shown as it was before
-// its end, for which another process may have asked: if it is there, the cloud says so.
+// here is step for a volume that the cloud shows as attached here. Unless sure is set, the cloud may show a state from
+// before a detachment, which another process may have requested. begin settles that: the cloud refuses it if the volume
+// is attached.
 func (a *attempt) here(ctx context.Context, here Attachment, sure bool) (_ Attachment, decided bool, err error) {
 	switch {
 	case here.State == Detaching:
@@ -81,17 +82,17 @@ func (a *attempt) here(ctx context.Context, here Attachment, sure bool) (_ Attac
 	case here.State == Attaching && sure:
 		here, err = a.arrive(ctx, here.ID, time.Time{})
 		return here, true, err
-	case here.State == Attaching: // Also one that the process has asked for: another may have ended it since.
+	case here.State == Attaching: // This includes one that this process requested: another may have ended it since.
 		return Attachment{}, false, a.see(ctx)
 	}
 	here, decided, err = a.begin(ctx)
 	if failure.Is(err, failure.Exhausted) {
-		return Attachment{}, false, a.see(ctx) // That the node can take no more says nothing of what it has.
+		return Attachment{}, false, a.see(ctx) // A full node may still have the volume.
 	}
 	return here, decided, err
 }
 
-// begin asks for the attachment and waits until the cloud shows it, with a slot and a device name in hand.
+// begin takes a slot and a device name, requests the attachment, and waits until the cloud shows it.
 func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided bool, err error) {
 	if err := a.m.over.wait(ctx, a.Volume, a.Node); err != nil {
 		return Attachment{}, false, err
@@ -130,8 +131,8 @@ func (a *attempt) begin(ctx context.Context) (attachment Attachment, decided boo
 	return Attachment{}, false, err
 }
 
-// mostNames is how many device names a call tries. Names that are taken are shown, but for those of the last seconds: a
-// cloud that refuses more may mean something else than the name.
+// mostNames is how many device names a call tries. The cloud shows the names that are taken, except those of the last
+// seconds. A cloud that refuses more names may object to something else.
 const mostNames = 4
 
 // refused returns nil while another device name is worth a try. Kinds: Unavailable.
@@ -144,7 +145,7 @@ func (a *attempt) refused(err error) error {
 		err)
 }
 
-// name chooses a device name; without an Allocator it is empty.
+// name chooses a device name. Without an Allocator the name is empty.
 func (a *attempt) name(ctx context.Context) (name string, free func(), err error) {
 	if a.m.options.Names == nil {
 		return "", func() {}, nil

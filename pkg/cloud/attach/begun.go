@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// begun remembers the requests whose effect the cloud may not show yet.
+// begun remembers requests whose effect the cloud may not show yet.
 type begun struct {
 	settle time.Duration
 
@@ -16,14 +16,14 @@ type begun struct {
 	at map[key]times
 }
 
-// key is a connection that was asked for, or its end.
+// key is the volume and node of a request to attach or to detach.
 type key struct{ volume, node string }
 
-// times are when the last request of a kind was sent. One that was answered is shown soon; one that was lost may yet be
-// on its way, whatever later ones have led to. The last one of all is what reads may be older than.
+// times has the times of the last requests: asked if the outcome is not known yet, lost if the request got no answer
+// and may still arrive, last for any request. Reads may be older than last.
 type times struct{ asked, lost, last time.Time }
 
-// note takes down a request, and forgets those that are shown by now.
+// note records a request, and forgets those whose effect the cloud shows by now.
 func (b *begun) note(volume, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -40,17 +40,17 @@ func (b *begun) note(volume, node string) {
 	b.at[key{volume, node}] = t
 }
 
-// lately reports whether a request was sent so lately, whatever came of it, that a read may be older.
+// lately reports whether the last request is so recent that a read may be older, whatever its outcome.
 func (b *begun) lately(volume, node string) bool {
 	return b.longest(volume, node, func(t times) time.Time { return t.last }) > 0
 }
 
-// late is for how long a request that was lost may still arrive.
+// late returns how much longer a lost request may still arrive.
 func (b *begun) late(volume, node string) time.Duration {
 	return b.longest(volume, node, func(t times) time.Time { return t.lost })
 }
 
-// lose is for a request that got no answer: it may arrive late.
+// lose records that a request got no answer: it may arrive late.
 func (b *begun) lose(volume, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *begun) lose(volume, node string) {
 	b.at[key{volume, node}] = t
 }
 
-// forget is for a request of which the cloud has said what came of it.
+// forget records that the cloud has told the outcome of a request.
 func (b *begun) forget(volume, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -69,8 +69,8 @@ func (b *begun) forget(volume, node string) {
 	}
 }
 
-// longest is how much is left of the time in which such a request to the node, any node if that is empty, can matter.
-// One that named no node is to each of them.
+// longest returns how much longer a request to the node can matter, counted from the time that which returns. An empty
+// node means any node. A request that named no node counts for each node.
 func (b *begun) longest(volume, node string, which func(times) time.Time) (left time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,12 +82,12 @@ func (b *begun) longest(volume, node string, which func(times) time.Time) (left 
 	return left
 }
 
-// left is for how long a request for the volume and the node may still take effect unseen.
+// left returns how much longer a request for the volume and the node may take effect unseen.
 func (b *begun) left(volume, node string) time.Duration {
 	return max(b.late(volume, node), b.longest(volume, node, func(t times) time.Time { return t.asked }))
 }
 
-// wait waits until no request that was lost can take effect any more. Kinds: Busy when the context ends first.
+// wait waits until no lost request can take effect any more. Kinds: Busy when the context ends first.
 func (b *begun) wait(ctx context.Context, volume, node string) error {
 	left := b.left(volume, node)
 	if left <= 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// detach takes attachments away until the cloud refuses because there is none, and none can come any more.
+// detach removes attachments until the cloud refuses because there is none, and none can still arrive.
 func (m *Machine) detach(ctx context.Context, r Request) error {
 	if r.Node != "" {
 		return m.detachOne(ctx, r.Volume, r.Node)
@@ -23,12 +23,12 @@ func (m *Machine) detach(ctx context.Context, r Request) error {
 			return err
 		}
 	}
-	return m.detachOne(ctx, r.Volume, "") // what was not shown
+	return m.detachOne(ctx, r.Volume, "") // attachments that the cloud did not show
 }
 
-// detachOne takes an attachment away, or any if the node is empty. Whatever is shown, the cloud is asked: only its
-// refusal proves that there is none. What it accepts has ended when it is not shown any more, and when no look could be
-// from before the attachment.
+// detachOne removes an attachment, or any if the node is empty. It always sends a request, because only a refusal
+// proves that there is none. An accepted detachment has ended when the cloud no longer shows the attachment, and no
+// look can be from before the attachment.
 func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 	release, err := m.detaching.take(ctx, node)
 	if err != nil {
@@ -51,7 +51,7 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 		if err != nil || v == nil || sure && m.aged(volume, node, age) {
 			return m.finished(volume, node, err)
 		}
-		if pause > m.options.Settle/64 { // The first look was old.
+		if pause > m.options.Settle/64 { // The first look was out of date.
 			if err := rest(ctx, pause); err != nil {
 				return err
 			}
@@ -59,13 +59,13 @@ func (m *Machine) detachOne(ctx context.Context, volume, node string) error {
 	}
 }
 
-// aged reports whether no read is from before the attachment, whose end the cloud has accepted: also one that another
-// process has made. The cloud says how old it is, since a read may be from before a younger one.
+// aged reports whether no read can be from before the attachment whose end the cloud has accepted, even if another
+// process attached it. The cloud reports the attachment's age, because a read may be from before a young attachment.
 func (m *Machine) aged(volume, node string, age time.Duration) bool {
 	return node != "" && age > m.options.Settle && !m.begun.lately(volume, node)
 }
 
-// finished takes down that what was attached has ended, unless there was an error.
+// finished records that the attachment has ended, unless there was an error.
 func (m *Machine) finished(volume, node string, err error) error {
 	if err == nil {
 		m.begun.forget(volume, node)
@@ -74,7 +74,7 @@ func (m *Machine) finished(volume, node string, err error) error {
 	return err
 }
 
-// rest waits, and fails with Busy when the context ends first.
+// rest pauses. Kinds: Busy when the context ends first.
 func rest(ctx context.Context, pause time.Duration) error {
 	select {
 	case <-time.After(pause):
@@ -84,8 +84,8 @@ func rest(ctx context.Context, pause time.Duration) error {
 	}
 }
 
-// arrivesLate reports whether an attachment shows of which the request was lost. It looks for as long as that may still
-// arrive: detached now would be attached in a moment.
+// arrivesLate reports whether the cloud shows an attachment whose request was lost. It looks for as long as that
+// request may still arrive: until then, a detached volume could be attached again.
 func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, error) {
 	left := m.begun.late(volume, node)
 	if left <= 0 {
@@ -95,13 +95,13 @@ func (m *Machine) arrivesLate(ctx context.Context, volume, node string) (bool, e
 	defer cancel()
 	_, err := m.wait(patience, "attach", volume, func(v Volume, err error) (bool, error) { return v.Has(node), err })
 	if err != nil && patience.Err() != nil && ctx.Err() == nil {
-		return true, nil // The cloud says what there is now.
+		return true, nil // The cloud decides.
 	}
 	return err == nil, err
 }
 
-// release asks for the end of an attachment of that age. When the answer is lost, what is shown reports whether the
-// request has arrived; sure is false then.
+// release requests the end of an attachment and returns its age. If the answer is lost, sure is false, and what the
+// cloud shows decides whether the request has arrived.
 func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, age time.Duration, err error) {
 	m.ended.note(volume, node)
 	age, err = flight.Finish(ctx, m.options.Timeout, func(ctx context.Context) (time.Duration, error) {
@@ -123,8 +123,8 @@ func (m *Machine) release(ctx context.Context, volume, node string) (sure bool, 
 	return false, age, nil
 }
 
-// gone waits until the volume is not attached to the node, and returns how it is then. A volume that is not there is
-// attached nowhere: nil.
+// gone waits until the volume is not attached to the node, and returns the volume's state then. A volume that does not
+// exist is attached nowhere: gone returns nil.
 func (m *Machine) gone(ctx context.Context, volume, node string) (*Volume, error) {
 	there := true
 	v, err := m.wait(ctx, "detach", volume, func(v Volume, err error) (bool, error) {

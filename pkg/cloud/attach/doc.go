@@ -1,16 +1,18 @@
-// Package attach takes volumes from detached to attached and back, as the attach/detach proposal asks:
+// Package attach attaches and detaches volumes as the attach/detach proposal asks:
 //
-//   - one operation a volume at a time; the same one asked for twice is one operation with two callers;
-//   - attached here is attached, not attached is detached, whoever did it;
-//   - what the cloud attaches to one node is never asked to be attached to a second one: that is InUse, with the
-//     node's name. Nothing here keeps for one node what the cloud attaches to several (Volume.Shared): others can
-//     attach it, now or by a request that is late, and no look proves that they have not. Backends offer no such use;
-//   - so many operations a node and in all, with detachments in a lane of their own, since they are what attachments
-//     wait for;
-//   - the state of the world is what the cloud says now. Nothing is believed because it was asked for, and nothing is
-//     remembered but that an attachment was begun so lately that the cloud may not show it yet.
+//   - One operation runs on a volume at a time. Two callers that request the same operation share it.
+//   - Attaching succeeds if the volume is attached already, and detaching succeeds if it is not attached, whoever did
+//     it.
+//   - If the cloud attaches a volume to one node only, it is never asked to attach it to a second node: that is InUse,
+//     with the node's name. If the cloud attaches it to several nodes (Volume.Shared), the package does not keep it for
+//     one node: others can attach it, now or by a late request, and no look proves that they have not. Backends do not
+//     offer that use.
+//   - The number of operations is bounded, per node and overall. Detachments have their own bound, because attachments
+//     wait for them.
+//   - The cloud's current answer is the state of the world. The effect of a request is never assumed. Recent requests
+//     and ended attachments are remembered because a read of the cloud may be older.
 //
-// What the cloud does after it has said yes takes seconds to minutes. A caller whose time is over leaves with Busy and
-// asks again; the next operation starts from what the cloud says then, so that it does not matter how the one before
-// ended.
+// After the cloud has accepted a request, it works for seconds to minutes. A caller whose time is over gets Busy and
+// retries. The next operation starts from the cloud's answer at that time, so the outcome of the previous operation
+// does not matter.
 package attach

@@ -10,11 +10,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// late is a cloud that a first request to attach or to detach reaches a minute after it was sent, when nobody waits for
-// the answer any more.
+// late is a cloud that the first request to attach or to detach reaches only a minute after it was sent, when its
+// caller has left.
 type late struct {
 	*sim
-	attach, detach bool // not lost yet
+	attach, detach bool // the first request is still to come
 }
 
 const delay = time.Minute
@@ -44,7 +44,7 @@ func (l *late) Detach(ctx context.Context, volume, node string) (time.Duration, 
 	return 0, failure.Errorf(failure.Unavailable, "no answer")
 }
 
-// attachForGood attaches a volume, of which an earlier detachment may be on its way, and sees it stay.
+// attachForGood attaches a volume whose earlier detachment may still arrive, and checks that it stays attached.
 func attachForGood(t *testing.T, l *late, m *Machine, r Request) {
 	t.Helper()
 	if _, err := m.Attach(t.Context(), r); err != nil {
@@ -56,7 +56,7 @@ func attachForGood(t *testing.T, l *late, m *Machine, r Request) {
 	}
 }
 
-// A volume that is said to be detached stays so, whatever was sent before.
+// A volume that is reported as detached stays detached, whatever was sent before.
 func TestAttachmentThatArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &late{sim: newSim(1), attach: true}
@@ -78,7 +78,7 @@ func TestAttachmentThatArrivesLate(t *testing.T) {
 	})
 }
 
-// A volume that is said to be attached stays so, whatever was sent before.
+// A volume that is reported as attached stays attached, whatever was sent before.
 func TestDetachmentThatArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &late{sim: newSim(1), detach: true}
@@ -100,7 +100,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 		if !failure.Is(hurried, failure.Busy) {
 			t.Errorf("attached again at once: %v, want Busy", hurried)
 		}
-		synctest.Wait() // It has ended, too.
+		synctest.Wait() // The call has ended, too.
 		if err := attachTo(t, m, "v", "two"); err != nil {
 			t.Errorf("to another node, which the late request does not concern: %v", err)
 		}
@@ -111,7 +111,7 @@ func TestDetachmentThatArrivesLate(t *testing.T) {
 	})
 }
 
-// A detachment that named no node may arrive late for each of them.
+// A late detachment that named no node may concern any node.
 func TestDetachmentFromAnyNodeThatArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &late{sim: newSim(1)}
@@ -131,7 +131,7 @@ func TestDetachmentFromAnyNodeThatArrivesLate(t *testing.T) {
 	})
 }
 
-// What is to be detached and is wanted again stays attached only if the detachment cannot arrive any more.
+// A volume that is to be detached and then wanted again stays attached only if the detachment can no longer arrive.
 func TestDetachmentThatArrivesAfterAChangeOfMind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &late{sim: newSim(1), detach: true}
@@ -151,7 +151,7 @@ func TestDetachmentThatArrivesAfterAChangeOfMind(t *testing.T) {
 		if !failure.Is(hurried, failure.Busy) {
 			t.Errorf("wanted again at once: %v, want Busy", hurried)
 		}
-		synctest.Wait() // It has ended, too.
+		synctest.Wait() // The call has ended, too.
 		attachForGood(t, l, m, Request{Volume: "v", Node: "one", Seen: &seen})
 	})
 }

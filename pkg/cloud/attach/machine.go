@@ -9,29 +9,29 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/names"
 )
 
-// Options say how a Machine works.
+// Options configure a Machine.
 type Options struct {
-	// PerNode and InAll are how many attachments may be under way, and again as many detachments.
+	// PerNode and InAll bound how many attachments are under way, per node and overall. The same bounds apply to
+	// detachments.
 	PerNode, InAll int64
-	// Timeout bounds one request that changes something.
+	// Timeout bounds one request that changes the cloud's state.
 	Timeout time.Duration
-	// Settle is how long the cloud may take to show what was asked of it.
+	// Settle is how long the cloud may take to show the effect of a request.
 	Settle time.Duration
-	// Tick is how far apart two attachments must begin for their IDs to differ: one second where an ID is a time in
-	// seconds.
+	// Tick is how far apart two attachments must begin for their IDs to differ: one second if an ID is a time in seconds.
 	Tick time.Duration
-	// Now is how the volume is attached at an instant after the call has begun, where Cloud.Look may show an older one. It
-	// costs more. Kinds: NotFound; Unsupported when the cloud cannot be asked that, as when it is nil; Busy and
+	// Now returns how the volume is attached at an instant after the call began. Cloud.Look may return an older state, but
+	// costs less. Kinds: NotFound; Unsupported when the cloud cannot tell, which a nil Now also means; Busy and
 	// Unavailable.
 	Now func(ctx context.Context, volume string) (Volume, error)
-	// Names chooses device names; nil in clouds without.
+	// Names chooses device names; nil for clouds without device names.
 	Names *names.Allocator
-	// Remember is how long the device names that a node has are taken to be those that the cloud listed, and those given
-	// since: a name that another has taken meanwhile is refused by the cloud.
+	// Remember is how long to rely on the cloud's list of a node's device names and the names chosen since. The cloud
+	// refuses a name that another process has taken meanwhile.
 	Remember time.Duration
 }
 
-// Machine attaches and detaches the volumes of one cloud. All who do so in a process must use the same one.
+// Machine attaches and detaches the volumes of one cloud. All callers in a process must use the same Machine.
 type Machine struct {
 	cloud     Cloud
 	options   Options
@@ -56,7 +56,7 @@ func New(cloud Cloud, options Options) *Machine {
 	}
 }
 
-// wait looks from time to time, without what is known to have ended.
+// wait polls, and hides attachments that are known to have ended.
 func (m *Machine) wait(ctx context.Context, transition, volume string,
 	until func(Volume, error) (bool, error)) (Volume, error) {
 	v, err := m.cloud.Wait(ctx, transition, volume, func(v Volume, err error) (bool, error) {
@@ -65,19 +65,19 @@ func (m *Machine) wait(ctx context.Context, transition, volume string,
 	return m.over.without(volume, v), err
 }
 
-// Current is a volume as it was shown, without the attachments that are known to have ended.
+// Current returns a volume as the cloud showed it, without the attachments that are known to have ended.
 func (m *Machine) Current(volume string, shown Volume) Volume { return m.over.without(volume, shown) }
 
-// Request says what is to be attached where, or no longer.
+// Request is the volume and the node to attach or detach.
 type Request struct {
 	Volume, Node string
-	// Seen is how the volume was since the call began, if that is known: it saves a look.
+	// Seen is the state of the volume at an instant after the call began, if known. It saves a look.
 	Seen *Volume
 }
 
-// Attach returns once the cloud says that the volume is attached to the node. Kinds: NotFound for the volume or the
+// Attach returns once the cloud reports that the volume is attached to the node. Kinds: NotFound for the volume or the
 // node; InUse, naming the other node, when it is attached elsewhere and the cloud attaches it to one only; Exhausted
-// when the node can take no more; Busy and Unavailable when it is not known or not decided yet.
+// when the node can take no more; Busy and Unavailable when the outcome is not known or not decided yet.
 func (m *Machine) Attach(ctx context.Context, r Request) (Attachment, error) {
 	what := fmt.Sprintf("attaching volume %q to node %q", r.Volume, r.Node)
 	return m.flights.Do(ctx, flight.Op{Key: r.Volume, What: what, Join: true},
@@ -87,8 +87,8 @@ func (m *Machine) Attach(ctx context.Context, r Request) (Attachment, error) {
 		})
 }
 
-// Detach returns once the cloud says that the volume is not attached to the node; with an empty node, to any. Kinds:
-// NotFound for the volume; Busy and Unavailable when it is not known or not decided yet.
+// Detach returns once the cloud reports that the volume is not attached to the node, or to any node if node is empty.
+// Kinds: NotFound for the volume; Busy and Unavailable when the outcome is not known or not decided yet.
 func (m *Machine) Detach(ctx context.Context, r Request) error {
 	what := fmt.Sprintf("detaching volume %q from node %q", r.Volume, r.Node)
 	if r.Node == "" {

@@ -21,7 +21,7 @@ func machine(s *sim) *Machine {
 		Now: s.Now, Names: names.New([]string{"a", "b", "c", "d", "e", "f", "g", "h"})})
 }
 
-// within runs a call with a deadline, which it must keep to.
+// within runs a call with a deadline, which the call must keep.
 func within(t *testing.T, d time.Duration, call func(ctx context.Context) error) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), d)
@@ -129,8 +129,8 @@ func TestNameThatOthersTookIsAvoided(t *testing.T) {
 	})
 }
 
-// A cloud says "invalid value" for more than a name that is taken: not every name is tried, and the cloud's reason is
-// shown.
+// A cloud says "invalid value" for more than a taken name: only some names are tried, and the cloud's reason is
+// reported.
 func TestNotEveryNameIsTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(4)
@@ -164,7 +164,7 @@ func TestLimitIsExhausted(t *testing.T) {
 	})
 }
 
-// TestAttachmentThatIsNotShownYet begins an attachment, leaves, and detaches before the cloud shows it.
+// TestAttachmentThatIsNotShownYet begins an attachment, leaves, and detaches before the cloud shows the attachment.
 func TestAttachmentThatIsNotShownYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(6)
@@ -232,8 +232,8 @@ func TestSlotsBoundWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-// TestUnderFaults attaches and detaches at random in a cloud that loses, throttles, repeats, gets stuck and shows
-// things late. Whatever the Machine says must be so; and once the faults are over, everything must succeed.
+// TestUnderFaults attaches and detaches at random in a cloud that loses, throttles and repeats requests, gets stuck,
+// and shows changes late. Whatever the Machine reports must be true. Once the faults are over, everything must succeed.
 func TestUnderFaults(t *testing.T) {
 	const seeds = 60
 	successes := 0
@@ -293,8 +293,8 @@ func underFaults(t *testing.T, seed uint64) (successes int) {
 	return successes
 }
 
-// attachChecked attaches and, on success, compares with the truth. Nobody else may have detached it again meanwhile:
-// that is looked for in the history since the call returned.
+// attachChecked attaches and, on success, compares with the truth. It searches the history from s.lag before the call
+// on, because others may have detached the volume meanwhile.
 func (m *Machine) attachChecked(ctx context.Context, t *testing.T, s *sim, volume, node string) error {
 	began := time.Now()
 	_, err := m.Attach(ctx, Request{Volume: volume, Node: node})
@@ -314,7 +314,7 @@ func (m *Machine) detachChecked(ctx context.Context, t *testing.T, s *sim, volum
 	return err
 }
 
-// wasSince reports whether the volume was so at some time since then.
+// wasSince reports whether the volume was in that state at some time since then.
 func (s *sim) wasSince(volume string, since time.Time, so func(Volume) bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,8 +327,8 @@ func (s *sim) wasSince(volume string, since time.Time, so func(Volume) bool) boo
 	return false
 }
 
-// settle repeats a call as an orchestrator does; it must succeed before long, though something may be stuck for a while
-// yet.
+// settle repeats a call as an orchestrator does. It must succeed before long, though something may be stuck for a
+// while.
 func settle(t *testing.T, seed uint64, call func(ctx context.Context) error) {
 	t.Helper()
 	var err error

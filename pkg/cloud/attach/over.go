@@ -9,18 +9,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// most is how many attachments that have ended are remembered.
+// most is how many keys each map of over holds.
 const most = 10_000
 
-// over remembers the attachments that have ended: a read that shows one is older than its end.
+// over remembers attachments that have ended. A read that shows one is out of date.
 type over struct {
 	tick  time.Duration // see Options.Tick
 	mu    sync.Mutex
-	seen  map[key][]sighting // of attachments that may be there
+	seen  map[key][]sighting // attachments that may still exist
 	ended map[key][]sighting
 }
 
-// sighting is when an attachment was shown first. It began no later.
+// sighting is when the cloud first showed an attachment. The attachment began no later.
 type sighting struct {
 	id string
 	at time.Time
@@ -45,7 +45,7 @@ func (o *over) without(volume string, v Volume) Volume {
 	return v
 }
 
-// end records that the cloud denies any attachment of a volume to a node, or to every node if that is empty.
+// end records that the cloud denies any attachment of a volume to a node, or to every node if node is empty.
 func (o *over) end(volume, node string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,7 +57,7 @@ func (o *over) end(volume, node string) {
 	}
 }
 
-// wait waits until a new attachment cannot get the ID of one that has ended. Kinds: Busy when the context ends first.
+// wait waits until a new attachment cannot get the ID of an ended one. Kinds: Busy when the context ends first.
 func (o *over) wait(ctx context.Context, volume, node string) error {
 	left := o.left(volume, node)
 	if left <= 0 {

@@ -31,7 +31,7 @@ func TestWhatWasSeenIsNotLookedAtAgain(t *testing.T) {
 		if seen = c.truth("v"); len(seen.Attachments) != 1 || c.looks != 0 {
 			t.Errorf("after %d looks it is %+v", c.looks, seen)
 		}
-		// What the detachment ended with shows another attachment that has come meanwhile.
+		// The result of the detachment shows another attachment that has arrived meanwhile.
 		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one", Seen: &seen}); err != nil || c.looks != 0 ||
 			c.truth("v").Has("") {
 			t.Errorf("detached with %d looks: %v; it is %+v", c.looks, err, c.truth("v"))
@@ -39,7 +39,7 @@ func TestWhatWasSeenIsNotLookedAtAgain(t *testing.T) {
 	})
 }
 
-// What was seen may be old by the time of its turn: the cloud then refuses, and is believed.
+// A volume's seen state may be out of date by its turn: then the cloud refuses, and its answer counts.
 func TestWhatWasSeenMayBeOld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(1)
@@ -73,7 +73,7 @@ func TestNamesAreListedOnceInAWhile(t *testing.T) {
 		if n := s.asked["names of one"]; n != 1 {
 			t.Errorf("the names were asked for %d times, want once", n)
 		}
-		// Somebody else takes the next name: the cloud refuses it, and is asked again.
+		// Another process takes the next name: the cloud refuses the name, and its list is read again.
 		s.add("other", false)
 		if _, err := s.Attach(t.Context(), "other", "one", "d"); err != nil {
 			t.Fatal(err)
@@ -93,7 +93,7 @@ func TestNamesAreListedOnceInAWhile(t *testing.T) {
 	})
 }
 
-// Names that were given back are found again when there are no others left.
+// Freed names are used again when no others are left.
 func TestNamesThatWereGivenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(1)

@@ -13,26 +13,26 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// sim is a cloud with rules of its own: it takes time, shows what is so late, and has faults while faulty is set. What
-// is true in it is known to the test.
+// sim is a cloud with rules of its own: it takes time, shows changes late, and has faults while faulty is set. The test
+// knows its true state.
 type sim struct {
-	lag    time.Duration // how old what it shows is
-	back   bool          // it goes back in time: each look is as of another instant, up to lag ago
-	ids    int           // attachments that there were
-	tick   time.Duration // the resolution of an attachment's ID, which is a time then; else all differ
-	limit  int           // attachments of a node
+	lag    time.Duration // how late it shows changes
+	back   bool          // it goes back in time: each look shows a random instant, up to lag ago
+	ids    int           // attachments so far
+	tick   time.Duration // the resolution of an attachment's ID, which is a time then; 0 if all IDs differ
+	limit  int           // of attachments per node
 	choosy bool          // every device name is refused
 	waiter *wait.Waiter[string, Volume]
 
 	mu      sync.Mutex
 	random  *rand.Rand
 	faulty  bool
-	stuck   time.Duration // how long something that is stuck takes
+	stuck   time.Duration // how long a stuck operation takes
 	history map[string][]moment
-	asked   map[string]int // requests that change something, by what they ask
+	asked   map[string]int // requests that change something, by their text
 	under   map[string]int // attachments under way, by node
 	most    int            // the most of them on one node
-	illegal []string       // what must never be asked
+	illegal []string       // requests that must never be sent
 }
 
 type moment struct {
@@ -54,7 +54,7 @@ func (s *sim) add(volume string, shared bool) {
 	s.history[volume] = []moment{{time.Time{}, Volume{Shared: shared}}}
 }
 
-// truth is how the volume is.
+// truth is the true state of the volume.
 func (s *sim) truth(volume string) Volume {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +122,7 @@ func (s *sim) Wait(ctx context.Context, transition, volume string,
 	return s.waiter.Until(ctx, transition, volume, until)
 }
 
-// send is the way of a request to the cloud and of its answer back, either of which may be lost.
+// send carries a request to the cloud and its answer back, either of which may be lost.
 func (s *sim) send(ctx context.Context, what string, serve func() error) error {
 	s.mu.Lock()
 	s.asked[what]++
@@ -224,7 +224,7 @@ func (s *sim) Detach(ctx context.Context, volume, node string) (age time.Duratio
 	return age, err
 }
 
-// later ends the state of an attachment after a while, unless it is in another one by then.
+// later ends the state of an attachment after a while, unless the state has changed by then.
 func (s *sim) later(volume string, from Attachment, end State) {
 	takes := time.Duration(200+s.random.IntN(3000)) * time.Millisecond
 	if s.faulty && s.random.IntN(10) == 0 {

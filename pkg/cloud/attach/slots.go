@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// slots bound how many operations run at a time, for each node and in all.
+// slots bound how many operations run at a time, per node and overall.
 type slots struct {
 	perNode int64
 	all     *semaphore.Weighted
@@ -18,7 +18,7 @@ type slots struct {
 	nodes map[string]*lane
 }
 
-// lane is a node's part; it is forgotten when nobody uses it.
+// lane holds one node's slots. It is dropped when it has no users.
 type lane struct {
 	slots *semaphore.Weighted
 	users int
@@ -28,8 +28,8 @@ func newSlots(perNode, all int64) *slots {
 	return &slots{perNode: perNode, all: semaphore.NewWeighted(all), nodes: map[string]*lane{}}
 }
 
-// take waits for a slot of the node and then for one of all, so that those who wait for a slow node keep no other back.
-// Kinds: Busy when the context ends first.
+// take waits first for a slot of the node, then for an overall slot, so that callers waiting for a slow node delay no
+// other node. Kinds: Busy when the context ends first.
 func (s *slots) take(ctx context.Context, node string) (release func(), err error) {
 	l := s.enter(node)
 	if err := l.slots.Acquire(ctx, 1); err != nil {

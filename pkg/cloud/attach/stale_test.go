@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// stale is a cloud that shows a volume once as it was, and then as it is.
+// stale is a cloud that shows old states of a volume first, and its true state then.
 type stale struct {
 	*sim
 	past []Volume
@@ -41,20 +41,20 @@ func (s *stale) Wait(ctx context.Context, transition, volume string,
 	return shown, nil
 }
 
-// One look from before the attachment is no proof that there is none, before the request or after it, however old the
-// process is: another may have attached the volume.
+// A single look from before the attachment does not prove that there is none, neither before nor after the request, and
+// regardless of the process's age: another process may have attached the volume.
 func TestOneOldLookDetachesNothing(t *testing.T) {
 	for _, row := range []struct{ old, before, other bool }{
 		{}, {old: true}, {old: true, other: true}, {old: true, before: true, other: true},
 	} {
-		for seed := range uint64(5) { // EC2 takes another time with each.
+		for seed := range uint64(5) { // Each seed gives the cloud a different delay.
 			synctest.Test(t, func(t *testing.T) { oneOldLookDetachesNothing(t, seed, row.old, row.before, row.other) })
 		}
 	}
 }
 
-// oneOldLookDetachesNothing has a process detach what was attached lately, by another one if other is set. That one may
-// be old, and have attached the volume before.
+// oneOldLookDetachesNothing makes a process detach a recently attached volume. Another process has attached it if other
+// is set. That process may be old, and may have attached the volume before.
 func oneOldLookDetachesNothing(t *testing.T, seed uint64, old, before, other bool) {
 	s := &stale{sim: newSim(seed)}
 	s.add("v", false)
@@ -86,7 +86,7 @@ func oneOldLookDetachesNothing(t *testing.T, seed uint64, old, before, other boo
 	}
 }
 
-// What a process has seen for long it asks for once.
+// A process detaches an attachment that it has seen for long by one request.
 func TestWhatIsOldIsDetachedByOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(1)
@@ -102,7 +102,7 @@ func TestWhatIsOldIsDetachedByOneRequest(t *testing.T) {
 	})
 }
 
-// Nor is a look from before the detachment proof that the volume is attached.
+// A single look from before the detachment does not prove that the volume is attached.
 func TestOneOldLookAttachesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stale{sim: newSim(1)}
@@ -124,7 +124,7 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 			s.truth("v").Attachments[0].State != Attached {
 			t.Errorf("attached with %v, and it is %+v", err, s.truth("v"))
 		}
-		// Another process knows of no detachment, however old it is: it asks.
+		// Another process, however old it is, knows of no detachment: it asks.
 		for name, other := range map[string]*Machine{"a restart": New(s, m.options), "a change of the leader": standby} {
 			if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestOneOldLookAttachesNothing(t *testing.T) {
 	})
 }
 
-// Nor is what another process has taken to another node, or is to take away.
+// A process does not rely on old looks if another process has moved the volume to another node.
 func TestOldLooksOfAnotherProcessAttachNothing(t *testing.T) {
 	for _, state := range []State{Attaching, Attached} {
 		synctest.Test(t, func(t *testing.T) {
@@ -166,14 +166,14 @@ func TestOldLooksOfAnotherProcessAttachNothing(t *testing.T) {
 	}
 }
 
-// full is a cloud whose nodes take no more, which it says before it looks at the volume.
+// full is a cloud whose nodes are full, which it reports before it looks at the volume.
 type full struct{ *sim }
 
 func (f full) Attach(context.Context, string, string, string) (time.Time, error) {
 	return time.Time{}, failure.Errorf(failure.Exhausted, "the node has as many as it can have")
 }
 
-// A node that is full has what it has.
+// A full node keeps the volumes that it has.
 func TestAttachedToAFullNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(1)
@@ -204,7 +204,7 @@ func TestAttachedToAFullNode(t *testing.T) {
 	})
 }
 
-// A cloud may say only to the second when an attachment began.
+// A cloud may report the start of an attachment only to the second.
 func TestAttachedAgainWithinATick(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSim(1)
@@ -227,8 +227,8 @@ func TestAttachedAgainWithinATick(t *testing.T) {
 	})
 }
 
-// Nor is what the process has asked for itself, in a call that ended before it was there: another one has detached it
-// since.
+// A process does not rely on old looks for an attachment that it requested itself, in a call that ended before the
+// volume was attached: another process has detached it since.
 func TestOldLooksOfItsOwnAttachNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stale{sim: newSim(1)}

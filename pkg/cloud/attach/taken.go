@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// taken remembers for a while which device names nodes have, so that many volumes for one node need one question.
+// taken caches each node's device names for a while, so that many volumes for one node need one request.
 type taken struct {
 	mu    sync.Mutex
 	nodes map[string]listing
@@ -17,7 +17,7 @@ type listing struct {
 	at    time.Time // when the cloud was asked
 }
 
-// names are those of a node, unless the cloud was asked too long ago.
+// names returns a node's device names, unless the cloud's list is too old.
 func (t *taken) names(node string, longest time.Duration) ([]string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -30,7 +30,7 @@ func (t *taken) names(node string, longest time.Duration) ([]string, bool) {
 	return l.names, ok
 }
 
-// list takes down what the cloud said.
+// list records the cloud's list of a node's names.
 func (t *taken) list(node string, names []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -40,17 +40,17 @@ func (t *taken) list(node string, names []string) {
 	t.nodes[node] = listing{names, time.Now()}
 }
 
-// add takes down that a name was given.
+// add records a newly assigned name.
 func (t *taken) add(node, name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l, ok := t.nodes[node]; ok {
-		l.names = append(slices.Clone(l.names), name) // Others may be reading the old ones.
+		l.names = append(slices.Clone(l.names), name) // Other goroutines may be reading the old slice.
 		t.nodes[node] = l
 	}
 }
 
-// forget is for a node where a name was refused.
+// forget drops a node's list after the cloud has refused a name there.
 func (t *taken) forget(node string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

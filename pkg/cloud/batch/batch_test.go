@@ -15,8 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// cloud is an API that takes a while, fails as a whole when a bad item is in a request, and writes down what it was
-// asked.
+// cloud is an API that takes a while, fails as a whole when a request has a bad item, and records its requests.
 type cloud struct {
 	mu       sync.Mutex
 	latency  func() time.Duration
@@ -110,7 +109,7 @@ func TestBadItemStandsAlone(t *testing.T) {
 	})
 }
 
-// TestFailureOfTheAccountIsNotSplit has a call fail for what no half of it could help.
+// TestFailureOfTheAccountIsNotSplit makes a call fail for a reason that affects every half of it too.
 func TestFailureOfTheAccountIsNotSplit(t *testing.T) {
 	for name, why := range map[string]error{
 		"throttled":   failure.Errorf(failure.Unavailable, "rate exceeded"),
@@ -137,10 +136,10 @@ func TestLeavingLeavesTheOthers(t *testing.T) {
 		leaving, cancel := context.WithCancelCause(t.Context())
 		var group sync.WaitGroup
 		var gone [3]error
-		group.Go(func() { _, gone[0] = b.Do(leaving, 1) }) // under way when it leaves: goes on
+		group.Go(func() { _, gone[0] = b.Do(leaving, 1) }) // under way when its caller leaves: continues
 		synctest.Wait()
-		group.Go(func() { _, gone[1] = b.Do(leaving, 2) }) // wanted by another one too
-		group.Go(func() { _, gone[2] = b.Do(leaving, 3) }) // wanted by nobody else
+		group.Go(func() { _, gone[1] = b.Do(leaving, 2) }) // another caller wants it too
+		group.Go(func() { _, gone[2] = b.Do(leaving, 3) }) // nobody else wants it
 		group.Go(func() {
 			if v, err := b.Do(t.Context(), 2); err != nil || v != "value 2" {
 				t.Errorf("who stayed got %q, %v", v, err)
@@ -212,8 +211,8 @@ func TestHungCallHoldsNobodyBackForLong(t *testing.T) {
 	})
 }
 
-// TestManyCallers checks what must hold for any callers and any cloud: each gets the answer for its own item, of a call
-// that began no earlier than it asked; calls do not overlap and keep to the maximum.
+// TestManyCallers checks invariants for any callers and any cloud. Each caller gets the answer for its own item, from a
+// call that began no earlier than its request. Calls do not overlap and keep to the maximum.
 func TestManyCallers(t *testing.T) {
 	for seed := range uint64(200) {
 		synctest.Test(t, func(t *testing.T) { manyCallers(t, seed) })
@@ -289,7 +288,7 @@ func (c *cloud) check(t *testing.T, seed uint64, limit int) {
 	}
 }
 
-// A request that failed for the sake of the items that its failure names is made again without them.
+// A request that failed because of the items that its failure names is repeated without them.
 func TestNamedItemsStandAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{latency: steady(time.Second), bad: map[int]bool{3: true, 17: true, 18: true}}

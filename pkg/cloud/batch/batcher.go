@@ -8,15 +8,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Batcher gathers the items of concurrent callers into requests, one request at a time unless one is slow. It has
+// Batcher combines the items of concurrent callers into requests, one request at a time unless one is slow. It has
 // goroutines only while a request is under way.
 type Batcher[I comparable, O any] struct {
 	options Options
 	call    Func[I, O]
 
 	mu      sync.Mutex
-	places  map[I]*place[O] // of the items that the next requests are for
-	order   []I             // in which they were asked for; those that are in places no more are passed over
+	places  map[I]*place[O] // items of the next requests
+	order   []I             // the order of arrival; items no longer in places are skipped
 	running bool
 }
 
@@ -24,7 +24,7 @@ type Batcher[I comparable, O any] struct {
 type place[O any] struct {
 	ctx     context.Context // of the first caller, for its values only
 	callers int
-	done    chan struct{} // closed once result is there
+	done    chan struct{} // closed once result is set
 	result  Result[O]
 }
 
@@ -33,8 +33,8 @@ func New[I comparable, O any](options Options, call Func[I, O]) *Batcher[I, O] {
 	return &Batcher[I, O]{options: options, call: call, places: map[I]*place[O]{}}
 }
 
-// Do puts the item into the next request and returns what came of it. A caller whose context ends leaves with
-// Unavailable: an item that nobody else asked for is then left out if its request has not begun, and goes on if it has.
+// Do puts the item into the next request and returns its result. A caller whose context ends gets Unavailable. If no
+// other caller wants the item, it is dropped from a request that has not begun, but not from one that has.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	if err := ctx.Err(); err != nil {
 		var none O
@@ -77,7 +77,7 @@ func (b *Batcher[I, O]) leave(item I, p *place[O]) {
 	}
 }
 
-// run makes requests until there is nothing left to ask for.
+// run makes requests until no items are left.
 func (b *Batcher[I, O]) run() {
 	for {
 		items, places := b.take()
@@ -93,7 +93,7 @@ func (b *Batcher[I, O]) run() {
 	}
 }
 
-// ask makes a request and tells its callers what came of it.
+// ask makes a request and gives its callers their results.
 func (b *Batcher[I, O]) ask(items []I, places []*place[O]) {
 	results := Each(places[0].ctx, items, b.options, b.call)
 	for i, p := range places {
@@ -102,7 +102,7 @@ func (b *Batcher[I, O]) ask(items []I, places []*place[O]) {
 	}
 }
 
-// await waits for the end of a request, or until it is slow.
+// await returns when a request has ended or is slow.
 func (b *Batcher[I, O]) await(ended <-chan struct{}) {
 	if b.options.Slow == 0 {
 		<-ended
@@ -116,7 +116,7 @@ func (b *Batcher[I, O]) await(ended <-chan struct{}) {
 	}
 }
 
-// take removes the items of one request; without any, the goroutine is taken to have ended.
+// take removes the items of one request. If there are none, it marks the goroutine as ended.
 func (b *Batcher[I, O]) take() (items []I, places []*place[O]) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package batch turns the requests of many callers into few requests to a cloud.
+// Package batch combines the requests of many callers into few requests to a cloud.
 //
-// Waiting a fixed time for others to join, as is usual, makes every single request slow for the sake of busy times. A
-// Batcher sends at once when nothing is under way, and gathers only while a request is: so a lone caller never waits,
-// and under load the batches grow by themselves to what the cloud's own latency makes of them. A request that hangs
-// does not hold the next one back for long.
+// The usual design waits a fixed time for others to join, which slows down every single request for the sake of busy
+// times. A Batcher sends at once when no request is under way, and collects items only during one. A lone caller never
+// waits. Under load the batches grow to the size that the cloud's own latency causes. A request that hangs does not
+// delay the next one for long.
 //
-// A caller's answer always comes from a request that began after the caller asked. Callers who ask for the same item at
-// the same time share one place in it. Each item has an outcome of its own: when a request fails as a whole because of
-// something in it, it is repeated in parts until what is bad stands alone.
+// A caller's answer always comes from a request that began after the call. Callers that ask for the same item at the
+// same time share one place in the request. Each item has its own outcome: a request that fails as a whole because of
+// an item is repeated in parts until the bad item stands alone.
 package batch

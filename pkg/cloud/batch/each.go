@@ -8,36 +8,36 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Result is what came of one item.
+// Result is the outcome of one item.
 type Result[O any] struct {
 	Value O
 	Err   error
 }
 
-// Func makes one request for several items, all of them different, and returns as many results in the same order. An
-// error concerns the request as a whole; the results are then ignored.
+// Func makes one request for several distinct items, and returns one result per item in the same order. An error
+// concerns the request as a whole; the results are then ignored.
 type Func[I comparable, O any] func(ctx context.Context, items []I) ([]Result[O], error)
 
-// Options say how requests are made.
+// Options configure requests.
 type Options struct {
-	// Max is the most items that one request takes; 0 for any number.
+	// Max is the maximum number of items in one request; 0 for any number.
 	Max int
 	// Timeout bounds one request; 0 for no bound but the context's.
 	Timeout time.Duration
-	// Slow is how long a Batcher holds the next request back for the sake of one that is under way; 0 for until it ends.
-	// One connection that hangs would otherwise stop all callers.
+	// Slow is how long a Batcher delays the next request while one is under way; 0 to wait until it ends. Without it, one
+	// hanging connection would stop all callers.
 	Slow time.Duration
-	// Blames reports whether a request that failed as a whole may have failed for the sake of one item, so that parts of
-	// it are worth a try. Nil stands for BlamesItem.
+	// Blames reports whether one item may have caused a request to fail as a whole, so that trying parts of it makes
+	// sense. Nil means BlamesItem.
 	Blames func(error) bool
-	// Named reports whether such a failure names an item, as it is printed: then the next request is for those that it
-	// names, and another one for the rest, instead of one for each half. It decides nothing else. Nil names none.
+	// Named reports whether such a failure names an item in its printed form. One request is then made for the named items
+	// and one for the rest, instead of one for each half. Named decides nothing else. Nil names none.
 	Named func(err error, item string) bool
 }
 
-// BlamesItem reports whether the Kind of a failure speaks about what was asked for. Throttling and a right that is
-// missing speak about the cloud or the account: halves would fail alike, and asking twice as often would make the
-// former worse.
+// BlamesItem reports whether the Kind of a failure concerns the requested items. Throttling and missing permissions
+// concern the cloud or the account: halves would fail alike, and two requests instead of one would make throttling
+// worse.
 func BlamesItem(err error) bool {
 	switch failure.KindOf(err) {
 	case failure.Invalid, failure.NotFound, failure.Exists, failure.OutOfRange, failure.InUse:
@@ -47,7 +47,7 @@ func BlamesItem(err error) bool {
 	}
 }
 
-// Each makes as many requests as the items need, one after another, and returns a result for each item in their order.
+// Each makes as many requests as the items need, one after another, and returns the items' results in order.
 func Each[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) []Result[O] {
 	results := make([]Result[O], 0, len(items))
 	for len(items) > 0 {
@@ -61,7 +61,7 @@ func Each[I comparable, O any](ctx context.Context, items []I, options Options, 
 	return results
 }
 
-// whole makes one request, and if that fails because of an item, one for each of two parts of it.
+// whole makes one request. If it fails because of an item, whole makes one request for each of two parts.
 func whole[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O]) []Result[O] {
 	results, err := once(ctx, items, options, call)
 	if err == nil {
@@ -77,8 +77,8 @@ func whole[I comparable, O any](ctx context.Context, items []I, options Options,
 	return results
 }
 
-// parts makes a request for the items that a failure names and one for the rest, or for halves if it does not tell them
-// apart.
+// parts makes one request for the items that a failure names and one for the rest. If the failure does not tell the
+// items apart, it makes one for each half.
 func parts[I comparable, O any](ctx context.Context, items []I, options Options, call Func[I, O],
 	because error) []Result[O] {
 	var suspects, rest []I
@@ -120,7 +120,7 @@ func once[I comparable, O any](ctx context.Context, items []I, options Options, 
 	}
 	results, err := call(ctx, items)
 	if err == nil && len(results) != len(items) {
-		// Without this, answers would reach those who did not ask.
+		// Without this check, callers would get the answers of others.
 		return nil, failure.Errorf(failure.Unavailable, "a request for %d items was answered with %d results", len(items),
 			len(results))
 	}

@@ -1,9 +1,9 @@
-// Package flight keeps one operation a thing while callers come and go.
+// Package flight runs one operation per object at a time while callers come and go.
 //
-// A caller that gives up does not undo what it has sent: the cloud may be at work on it, and whatever is sent after it
-// may overtake it. A Group therefore keeps the thing reserved until the operation has returned, not until its caller
-// has, and an operation sends what changes something under a context of its own (Finish), so that it always learns what
-// came of it. What only waits for its turn to be sent is not sent any more once its caller has left (Turn).
+// A caller that gives up does not undo what it has sent. The cloud may be working on it, and a later request may
+// overtake it. A Group therefore reserves the object until the operation has returned, even if its caller leaves
+// earlier. An operation sends changes under a context of its own (Finish), so that it always learns the outcome. A
+// request that is still waiting for its turn is not sent once its caller has left (Turn).
 //
-// An operation whose callers have all left is told so by its context, and ends as soon as it merely waits.
+// When all callers of an operation have left, its context ends. The operation then stops as soon as it is only waiting.
 package flight

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// takes is work that lasts so long unless it is told to end.
+// takes is work of the given duration that stops early if its context ends.
 func takes(d time.Duration) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		select {
@@ -128,12 +128,12 @@ func TestReservedUntilTheWorkReturns(t *testing.T) {
 	})
 }
 
-// What waits for its turn is its caller's until then, and has its whole time from then on.
+// A call that waits for its turn depends on its caller until then, and has its whole timeout from then on.
 func TestTurnIsTheCallers(t *testing.T) {
 	const patience, timeout = time.Minute, 10 * time.Second
 	for name, row := range map[string]struct {
-		turn   time.Duration // when it comes
-		asleep bool          // the process stands still, and is not told that its time has ended
+		turn   time.Duration // when the turn comes
+		asleep bool          // the process is suspended, and gets no notice of the end of its time
 		sent   bool
 	}{
 		"in time":                     {turn: timeout - time.Second, sent: true},

@@ -8,11 +8,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Op says what is done to which thing.
+// Op is an operation on an object.
 type Op struct {
-	Key  string // the thing: one operation at a time
-	What string // what is done to it, for the message of Busy, such as "attaching it to i-1"
-	// Join lets a caller share an operation of the same What that is under way. Without it that is Busy too.
+	Key  string // the object: it has one operation at a time
+	What string // the operation, for the message of Busy, for example "attaching it to i-1"
+	// Join lets a caller share an operation that is under way with the same What. Without Join, that is Busy too.
 	Join bool
 }
 
@@ -26,15 +26,15 @@ type flight[T any] struct {
 	op      Op
 	callers int
 	cancel  context.CancelCauseFunc
-	done    chan struct{} // closed once value and err are there
+	done    chan struct{} // closed once value and err are set
 	value   T
 	err     error
 }
 
-// Do runs work and returns what came of it. Kinds: Busy when another operation on the key is under way, or when the
-// caller's context ends before work does; Unavailable when it has ended already; those of work.
+// Do runs work and returns its result. Kinds: Busy when another operation on the key is under way, or when the caller's
+// context ends before work does; Unavailable when that context has ended already; those of work.
 //
-// The context of work has the values of the caller's and ends when all who wait for it have left.
+// The context of work has the values of the caller's context, and ends when all callers that wait for it have left.
 func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -53,7 +53,7 @@ func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context)
 	return none, failure.Errorf(failure.Busy, "%s goes on, but the request has ended: %w", op.What, context.Cause(ctx))
 }
 
-// Under tells what is being done to the thing.
+// Under returns the operation that is under way on the object.
 func (g *Group[T]) Under(key string) (what string, busy bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,7 +67,7 @@ func (g *Group[T]) board(ctx context.Context, op Op, work func(context.Context) 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if f, ok := g.flights[op.Key]; ok {
-		// One that everybody has left is ending: its outcome is nobody's.
+		// An operation without callers is ending: nobody gets its result.
 		if !op.Join || f.op != op || f.callers == 0 {
 			return nil, failure.Errorf(failure.Busy, "%s is under way: ask again", f.op.What)
 		}
@@ -101,10 +101,10 @@ func (g *Group[T]) leave(f *flight[T]) {
 	}
 }
 
-// deadlineKey is for the deadline of the first caller in the context of work.
+// deadlineKey is the key for the first caller's deadline in the context of work.
 type deadlineKey struct{}
 
-// withDeadline is the context without its end, of which Deadline still tells.
+// withDeadline returns a context that does not end. Deadline still returns the original deadline.
 func withDeadline(ctx context.Context) context.Context {
 	if at, ok := Deadline(ctx); ok {
 		ctx = context.WithValue(ctx, deadlineKey{}, at)
@@ -112,8 +112,8 @@ func withDeadline(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// Deadline is when the caller wants its answer for whom an operation was begun, or a context's own deadline. Whatever
-// it does for others meanwhile, work is to get on by then.
+// Deadline returns when the caller that began an operation wants its answer, or a context's own deadline. Work must
+// make progress by then, whatever it does for other callers.
 func Deadline(ctx context.Context) (at time.Time, ok bool) {
 	if at, ok = ctx.Deadline(); ok {
 		return at, ok

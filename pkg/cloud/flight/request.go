@@ -7,18 +7,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// request is what Finish makes. Its timer ends it.
+// request is one call of Finish. Its timer ends it.
 type request struct {
 	caller  context.Context //nolint:containedctx // Whether it may be sent depends on it.
 	timeout time.Duration
 	timer   *time.Timer
 }
 
-// requestKey is for the request in the context of a call that is to be answered.
+// requestKey is the key for the request in the context of call.
 type requestKey struct{}
 
-// Finish makes a call that is to be answered although nobody waits for it any longer, within the timeout. Turn is for
-// what the call waits for before it sends anything.
+// Finish makes a call that continues within the timeout even if its caller has left. If the call must wait before it
+// sends anything, it waits in Turn.
 func Finish[T any](ctx context.Context, timeout time.Duration, call func(ctx context.Context) (T, error)) (T, error) {
 	r := &request{caller: ctx, timeout: timeout}
 	ctx, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), requestKey{}, r))
@@ -28,9 +28,9 @@ func Finish[T any](ctx context.Context, timeout time.Duration, call func(ctx con
 	return call(ctx)
 }
 
-// Turn has a call of Finish wait until it may send its request, which then has the whole timeout. Until that moment the
-// call is its caller's: what is not sent when the caller's time ends is never sent, since others rely on that it is not
-// under way, maybe in another process. The clock is asked as well, because the process may have stood still meanwhile.
+// Turn makes a call of Finish wait until it may send its request, which then has the whole timeout. Until then the call
+// depends on its caller: a request that is not sent before the caller's time ends is never sent. Others, possibly in
+// another process, rely on that. Turn checks the clock too, because the process may have been suspended meanwhile.
 // Kinds: Busy, and nothing was sent; those of wait.
 func Turn(ctx context.Context, wait func(ctx context.Context) error) error {
 	caller, within := ctx, time.Duration(0)
@@ -47,8 +47,8 @@ func Turn(ctx context.Context, wait func(ctx context.Context) error) error {
 	return ended(caller)
 }
 
-// InTime fails when the caller's time has ended, for what is about to be sent: much may have been waited for since its
-// turn, such as credentials or a connection. Kinds: Busy, and it must not be sent.
+// InTime fails if the caller's time has ended. It is called right before sending, because the request may have waited
+// since its turn, for example for credentials or a connection. Kinds: Busy, and it must not be sent.
 func InTime(ctx context.Context) error {
 	if r, ok := ctx.Value(requestKey{}).(*request); ok {
 		ctx = r.caller
@@ -56,7 +56,7 @@ func InTime(ctx context.Context) error {
 	return ended(ctx)
 }
 
-// bounded is a context that ends when the caller wants its answer, and after the time if that is not 0.
+// bounded returns a context that ends when the caller wants its answer, or after within if that is earlier and not 0.
 func bounded(caller context.Context, within time.Duration) (context.Context, context.CancelFunc) {
 	end, ok := Deadline(caller)
 	if latest := time.Now().Add(within); within > 0 && (!ok || latest.Before(end)) {
@@ -68,7 +68,7 @@ func bounded(caller context.Context, within time.Duration) (context.Context, con
 	return context.WithDeadline(caller, end)
 }
 
-// ended fails when the caller's time has. Kinds: Busy.
+// ended fails if the caller's time has ended. Kinds: Busy.
 func ended(caller context.Context) error {
 	err := context.Cause(caller)
 	if end, ok := Deadline(caller); err == nil && ok && !time.Now().Before(end) {

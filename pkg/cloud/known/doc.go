@@ -1,11 +1,10 @@
-// Package known remembers what a cloud has said for certain, so that a read which is older than that takes nothing
-// back.
+// Package known remembers facts that a cloud has confirmed, so that an older read does not undo them.
 //
-// A read of a cloud may be late, and a later one older than an earlier one. That a thing is absent from a read proves
-// nothing: it may be too new for it. That a read shows a thing proves nothing either once the cloud has confirmed its
-// deletion. What lasts is the answer to a request that changes something: IDs are never given out again, and a deletion
-// or detachment that is refused because there is nothing proves that. It lasts for longer than a read may be late, and
-// no longer: people can bring back what was deleted, such as snapshots from EC2's Recycle Bin.
+// A read of a cloud may be late, and a later read may show an older state than an earlier one. A thing's absence from a
+// read proves nothing: the thing may be too new for it. Its presence proves nothing either once the cloud has confirmed
+// its deletion. The answer to a request that changes something is reliable: IDs are never reused, and a refusal to
+// delete or detach because nothing exists proves just that. The fact is kept for longer than a read may be late, but
+// not longer: people can bring back deleted things, such as snapshots from EC2's Recycle Bin.
 //
-// What is remembered spares requests too: whose a thing is need not be asked again before it is deleted.
+// The memory saves requests too: a thing's owner is not looked up again before its deletion.
 package known

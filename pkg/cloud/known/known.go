@@ -6,10 +6,9 @@ import (
 )
 
 const (
-	// keep is how many things are remembered. More are forgotten in no special order, which costs a request.
+	// keep is how many things are remembered. Any others are forgotten, in no special order, which costs a request each.
 	keep = 10_000
-	// age is how long what a read showed is believed without another read, and that a thing has ended whatever reads
-	// show.
+	// age is how long a read is trusted without another read, and how long a thing counts as ended whatever reads show.
 	age = 10 * time.Minute
 )
 
@@ -21,13 +20,14 @@ type Things[V any] struct {
 	missed map[string]time.Time
 }
 
-// shown is how a read showed a thing, and when.
+// shown is a thing as a read showed it, and the time of the read.
 type shown[V any] struct {
 	value V
 	at    time.Time
 }
 
-// Show takes down what a read shows of a thing. It is false for one that has ended lately: the read is older than that.
+// Show records a thing that a read shows. It returns false for a thing that has ended recently: the read is older than
+// the end.
 func (t *Things[V]) Show(id string, value V) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,7 +39,7 @@ func (t *Things[V]) Show(id string, value V) bool {
 	return true
 }
 
-// Last is how a thing was shown last, unless that was long ago or it has ended.
+// Last returns a thing as it was last shown, unless that was too long ago or the thing has ended.
 func (t *Things[V]) Last(id string) (value V, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -50,7 +50,7 @@ func (t *Things[V]) Last(id string) (value V, ok bool) {
 	return s.value, true
 }
 
-// Which are the things, as they were shown last, for which the function is true.
+// Which returns the things, as they were last shown, for which the function returns true.
 func (t *Things[V]) Which(is func(V) bool) (found []V) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *Things[V]) Which(is func(V) bool) (found []V) {
 	return found
 }
 
-// End is for a thing of which the cloud has said, in answer to a request that changes something, that it is gone.
+// End records that the cloud has confirmed the end of a thing, in answer to a request that changes something.
 func (t *Things[V]) End(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *Things[V]) End(id string) {
 	put(&t.ended, id, time.Now())
 }
 
-// Ended reports whether the thing is gone for certain. It may come back when no read can be older than its end.
+// Ended reports whether the thing is gone for certain. It may come back once no read can be older than its end.
 func (t *Things[V]) Ended(id string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,8 +83,8 @@ func (t *Things[V]) hasEnded(id string) bool {
 	return ended && time.Since(at) <= age
 }
 
-// Miss takes down that a read does not show the thing, and returns for how long none has. It is the process's own clock
-// that counts, and the time outlives the call that began it.
+// Miss records that a read does not show the thing, and returns how long no read has shown it. The time is by the
+// process's own clock, and outlives the call that began it.
 func (t *Things[V]) Miss(id string) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,7 @@ func (t *Things[V]) Missed(id string) bool {
 	return missed
 }
 
-// put makes room in a map and puts something into it.
+// put makes room in a map and adds a value.
 func put[V any](m *map[string]V, id string, value V) {
 	if *m == nil {
 		*m = map[string]V{}

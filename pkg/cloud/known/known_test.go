@@ -21,7 +21,7 @@ func TestWhatHasEndedStaysSo(t *testing.T) {
 	}
 }
 
-// A cloud may bring back what was deleted: the end is certain only for as long as a read may be older than it.
+// A cloud may bring back a deleted thing: the end is certain only for as long as a read may be older than it.
 func TestWhatHasEndedMayComeBackLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var things Things[int]

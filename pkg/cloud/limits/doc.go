@@ -1,7 +1,7 @@
-// Package limits tells how many disks a node can have attached that a backend may attach.
+// Package limits computes how many disks a backend may have attached to a node.
 //
-// A machine's kind allows so many attachments. On some kinds network interfaces count too, and disks that others
-// attached count on all of them: the root disk, and whatever an operator or another driver put there. Both change while
-// the node runs, so that a number taken once at start-up is soon wrong in one direction or the other: either pods are
-// sent to a node that is full, or a node with room stays empty.
+// A machine type allows a fixed number of attachments. On some types network interfaces count too. Disks that others
+// attached count on all types: the root disk, and disks of an operator or another driver. Both numbers change while the
+// node runs, so a limit computed once at start-up soon becomes wrong: pods are scheduled to a full node, or a node with
+// room stays empty.
 package limits

@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// Machine is what a cloud says about a node.
+// Machine is what a cloud reports about a node.
 type Machine struct {
-	// Attachments is how many attachments the node's kind allows; 0 when that is not known.
+	// Attachments is how many attachments the machine type allows; 0 if unknown.
 	Attachments int
-	// SharedWithInterfaces says that each network interface takes one of them.
+	// SharedWithInterfaces reports whether each network interface takes one of them.
 	SharedWithInterfaces bool
 	Interfaces           int
-	// ForeignDisks is how many disks are attached that are not the backend's, the root disk included.
+	// ForeignDisks is how many attached disks are not the backend's, including the root disk.
 	ForeignDisks int
 	// Reserved is how many attachments an operator wants to keep free.
 	Reserved int
 }
 
-// Volumes is how many disks the backend may have attached; 0 when that is not known. A node whose attachments are all
-// taken by others still answers 1, because 0 means that there is no limit (CSI, NodeGetInfo).
+// Volumes returns how many disks the backend may have attached; 0 if unknown. If others take all attachments, it
+// returns 1, because 0 means that there is no limit (CSI, NodeGetInfo).
 func (m Machine) Volumes() int64 {
 	if m.Attachments == 0 {
 		return 0
@@ -32,23 +32,23 @@ func (m Machine) Volumes() int64 {
 	return int64(max(left, 1))
 }
 
-// Refreshed is what is known of a node, no older than a given age unless the cloud does not answer.
+// Refreshed caches a node's Machine up to a given age, or longer if the cloud does not answer.
 type Refreshed struct {
 	look func(ctx context.Context) (Machine, error)
 	age  time.Duration
 
-	mu    sync.Mutex // guards what follows, not the look
+	mu    sync.Mutex // guards the fields below, not the look
 	known *Machine
 	at    time.Time
 }
 
-// Refresh makes a Refreshed that looks again after the age.
+// Refresh returns a Refreshed that looks again after the age.
 func Refresh(age time.Duration, look func(ctx context.Context) (Machine, error)) *Refreshed {
 	return &Refreshed{look: look, age: age}
 }
 
-// Get returns what is known. A look that fails leaves what was known before; only the very first failure is returned,
-// with its Kind.
+// Get returns the known Machine. If a look fails, it returns the previous one. It returns the error, with its Kind,
+// only if there is none.
 func (r *Refreshed) Get(ctx context.Context) (Machine, error) {
 	if m := r.fresh(); m != nil {
 		return *m, nil
@@ -61,7 +61,7 @@ func (r *Refreshed) Get(ctx context.Context) (Machine, error) {
 		return m, nil
 	}
 	if r.known != nil {
-		return *r.known, nil // an old answer is nearer to the truth than none
+		return *r.known, nil // An old answer is nearer to the truth than none.
 	}
 	return Machine{}, err
 }

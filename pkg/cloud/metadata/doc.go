@@ -1,10 +1,10 @@
 // Package metadata finds out which machine of a cloud the process runs on.
 //
-// Several can tell: the cloud's own metadata service, which pods may not be able to reach; the orchestrator's object
-// for the node, which a driver may not be allowed to read; and whoever starts the driver. They are asked one after the
-// other, each for a bounded time, since a metadata service that is out of reach drops requests instead of refusing
-// them. When nobody knows, the error has the reasons of all, because any one of them may be what is wrong.
+// Several sources may know: the cloud's metadata service, which pods may not be able to reach; the orchestrator's
+// object for the node, which a driver may not be allowed to read; and the operator who starts the driver. First asks
+// them one after another, each for a bounded time, since an unreachable metadata service drops requests instead of
+// refusing them. If no source knows, the error has the reasons of all, because any of them may be the cause.
 //
-// What is asked for stays as it is for as long as the machine runs, so that one answer is enough. What changes, such as
-// disks and network interfaces, is none of this package's; limits deals with it.
+// The requested facts stay the same while the machine runs, so one answer is enough. Facts that change, such as disks
+// and network interfaces, belong to package limits.
 package metadata

@@ -11,30 +11,30 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Instance is what is known of the machine. Whoever knows the ID may not know the rest, which is then empty.
+// Instance is what a Source knows about the machine. All fields but the ID may be empty.
 type Instance struct {
 	ID, Type, Zone, Region string
-	// From is the Source's name.
+	// From is the name of the Source.
 	From string
 }
 
-// Source is somebody who may know the machine.
+// Source is a place to ask about the machine.
 type Source struct {
-	Name string // for people, such as: the metadata service at http://169.254.169.254
-	// Timeout bounds the asking; 0 for Near.
+	Name string // for people, for example: the metadata service at http://169.254.169.254
+	// Timeout bounds Get; 0 means Near.
 	Timeout time.Duration
-	// Silence is why it may be that there is no answer in time; it may be empty.
+	// Silence is a possible cause of a timeout; it may be empty.
 	Silence string
-	// Get returns what is known, the ID at least. It honours its context. Its error goes on with the sentence that Name
-	// begins, and wraps ErrSilent, or the context's error, when there was no answer in time.
+	// Get returns what the source knows, at least the ID. It honours its context. Its error continues the sentence that
+	// Name begins. It wraps ErrSilent or the context's error when there was no answer in time.
 	Get func(ctx context.Context) (Instance, error)
 }
 
-// ErrSilent is that a Source did not answer in time.
+// ErrSilent means that a Source did not answer in time.
 var ErrSilent = errors.New("did not answer in time")
 
-// Near is usually long enough for something in the same machine. A start is not to be held up for longer by what is out
-// of reach.
+// Near is usually long enough for a service in the same machine. A service that is out of reach must not delay a start
+// for longer.
 const Near = 2 * time.Second
 
 // First asks the sources in turn until one answers. Kinds: Unavailable when none does, with the reason of each.
@@ -55,7 +55,7 @@ func First(ctx context.Context, sources ...Source) (Instance, error) {
 	return Instance{}, &failure.Error{Kind: failure.Unavailable, Op: "find out which machine this is", Err: why}
 }
 
-// ask asks one source within its time.
+// ask asks one source within its timeout.
 func (s Source) ask(ctx context.Context) (Instance, error) {
 	timeout := cmp.Or(s.Timeout, Near)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -72,14 +72,14 @@ func (s Source) ask(ctx context.Context) (Instance, error) {
 	return Instance{}, err
 }
 
-// silence is that a source did not answer.
+// silence is the error of a source that did not answer.
 type silence struct {
 	why     string
 	timeout time.Duration
 	err     error
 }
 
-// Error has nothing of what a client says about its own timeout.
+// Error omits the client's own words about its timeout.
 func (s silence) Error() string {
 	text := fmt.Sprintf("did not answer within %v", s.timeout)
 	if s.why != "" {
@@ -88,10 +88,10 @@ func (s silence) Error() string {
 	return text
 }
 
-// Unwrap returns what the source said.
+// Unwrap returns ErrSilent and the source's error.
 func (s silence) Unwrap() []error { return []error{ErrSilent, s.err} }
 
-// reasons are why no source answered, as one sentence.
+// reasons are the errors of all sources, as one sentence.
 type reasons []error
 
 // Error joins them.

@@ -27,7 +27,7 @@ func dropping(name, why string) Source {
 	}}
 }
 
-// unasked is a source that nobody may ask.
+// unasked is a source that must not be asked.
 func unasked(t *testing.T) Source {
 	return Source{Name: "the last", Get: func(context.Context) (Instance, error) {
 		t.Error("the last source was asked")
@@ -88,7 +88,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestReasonsAreKept is for whoever looks for one of them.
+// TestReasonsAreKept checks that callers can find each reason in the error.
 func TestReasonsAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := First(t.Context(), dropping("A", ""), answering("B", Instance{}, errWhy))

@@ -10,11 +10,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// far is for what all nodes ask at the same time when a cluster starts.
+// far is the timeout for a service that all nodes ask at the same time when a cluster starts.
 const far = 10 * time.Second
 
-// Orchestrator is what the orchestrator knows, as a Source. Parse knows the form that the cloud gives a providerID, and
-// fails as Get does. What the providerID says comes before what else is known, since it is what finds the machine.
+// Orchestrator returns the orchestrator's node object as a Source. Parse parses the cloud's form of a providerID, and
+// fails as Get does. Fields of the providerID take precedence, since it identifies the machine.
 func Orchestrator(node backends.NodeSource, parse func(providerID string) (Instance, error)) Source {
 	return Source{Name: node.Name, Timeout: far, Get: func(ctx context.Context) (Instance, error) {
 		info, err := node.Get(ctx)
@@ -35,8 +35,8 @@ func Orchestrator(node backends.NodeSource, parse func(providerID string) (Insta
 	}}
 }
 
-// Only lets through nobody but the machine with the ID, which somebody gave: what a Source says of another one is not
-// about this one.
+// Only restricts a Source to the machine with the ID. An answer about another machine is an error, which names somebody
+// as the origin of the ID.
 func Only(id, somebody string, source Source) Source {
 	get := source.Get
 	source.Get = func(ctx context.Context) (Instance, error) {

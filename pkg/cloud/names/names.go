@@ -15,21 +15,21 @@ type Allocator struct {
 	nodes map[string]*node
 }
 
-// node is what is known of one node besides the cloud's answer.
+// node is what is known about one node besides the cloud's answer.
 type node struct {
 	reserved map[string]bool
-	last     map[string]int // when a name was chosen last, as a count of choices
+	last     map[string]int // when a name was last chosen, as a count of choices
 	choices  int
 }
 
-// New makes an Allocator for names out of the candidates.
+// New returns an Allocator that chooses from the candidates.
 func New(candidates []string) *Allocator {
 	return &Allocator{candidates: slices.Clone(candidates), nodes: map[string]*node{}}
 }
 
-// Reserve chooses a name that is neither taken, as the cloud says, nor reserved, nor among those to be avoided, and
-// reserves it until release is called: that is when the cloud's answer has it, or nothing was attached. Of all names it
-// takes the one whose last use is longest ago. Kinds: Exhausted when there is none.
+// Reserve chooses a name that is not taken according to the cloud, not reserved and not to be avoided. It reserves the
+// name until release is called, once the cloud lists the name or nothing was attached. Of all free names, it chooses
+// the least recently used one. Kinds: Exhausted when there is none.
 func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, release func(), err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -56,7 +56,7 @@ func (a *Allocator) Reserve(on string, taken, avoid []string) (name string, rele
 	return name, sync.OnceFunc(func() { a.release(on, name) }), nil
 }
 
-// keep is how many nodes are remembered that have nothing under way: nodes come and go for years.
+// keep is how many idle nodes are remembered: nodes come and go for years.
 const keep = 1000
 
 // forget makes room for another node.

@@ -62,7 +62,7 @@ func TestNodesAreForgottenInTime(t *testing.T) {
 	}
 }
 
-// TestNoNameTwice attaches and detaches at random, with a cloud that learns of an attachment only when it is released.
+// TestNoNameTwice attaches and detaches at random. The cloud learns of an attachment only when its name is released.
 func TestNoNameTwice(t *testing.T) {
 	for seed := range uint64(50) {
 		random := rand.New(rand.NewPCG(seed, 3))

@@ -1,4 +1,3 @@
-// Package pace keeps requests within what a cloud allows, so that next to none is refused for its rate. Clouds give
-// each account so many requests of a kind at once, and so many a second; one that is refused counts all the same, and
-// delays everybody else's.
+// Package pace keeps requests within a cloud's rate limits, so that the cloud refuses next to none. Clouds grant each
+// account a burst and a rate per kind of request. A refused request counts too, and delays the requests of all others.
 package pace

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Enter is for a request that takes some preparing: no more are prepared at a time than can be sent in the time given,
-// so that none is prepared in vain. Leave is to be called once it was sent, or will not be. Kinds: Busy at once when
-// there are too many.
+// Enter is called before a request that takes preparation. It admits only as many requests as can be sent within the
+// given time, so that none is prepared in vain. Leave must be called once the request was sent or dropped. Kinds: Busy
+// at once when there are too many.
 func (p *Pacer) Enter(action string, within time.Duration) (leave func(), err error) {
 	limit := p.of(action)
 	p.mu.Lock()

@@ -9,13 +9,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Limit is how often something may be asked for.
+// Limit is the rate limit of an action.
 type Limit struct {
 	Burst     int     `json:"burst"`     // at once, after a pause
-	PerSecond float64 `json:"perSecond"` // for as long as one likes
+	PerSecond float64 `json:"perSecond"` // sustained
 }
 
-// Pacer makes requests wait for their turn, those for each action by themselves.
+// Pacer makes requests wait for their turn, separately for each action.
 type Pacer struct {
 	of func(action string) Limit
 
@@ -24,7 +24,7 @@ type Pacer struct {
 	preparing map[string]int // see Enter
 }
 
-// New makes a Pacer. The function says how often an action may be asked for.
+// New returns a Pacer. The function returns the limit of an action.
 func New(of func(action string) Limit) *Pacer {
 	return &Pacer{of: of, actions: map[string]*rate.Limiter{}, preparing: map[string]int{}}
 }
@@ -41,7 +41,7 @@ func (p *Pacer) action(name string) *rate.Limiter {
 	return l
 }
 
-// Wait returns when a request may be sent. Kinds: Busy at once when its turn would not come before the context ends.
+// Wait returns when a request may be sent. Kinds: Busy at once when its turn would come after the context's end.
 func (p *Pacer) Wait(ctx context.Context, action string) error {
 	l := p.action(action)
 	if err := l.Wait(ctx); err != nil {
@@ -50,8 +50,8 @@ func (p *Pacer) Wait(ctx context.Context, action string) error {
 	return nil
 }
 
-// Used is how much of its burst an action has used up that has used most of it: 0 for nothing, 1 for all of it, and
-// more when requests are waiting for their turn.
+// Used returns the used part of an action's burst, for the action that has used most of it: 0 for none, 1 for all of
+// it, and more when requests are waiting for their turn.
 func (p *Pacer) Used() (most float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,21 +67,21 @@ func late(action string, perSecond float64) error {
 		perSecond)
 }
 
-// slowest is the least part of its limit to which an action is slowed down, and recovery how much faster it becomes
-// with each request that is accepted.
+// slowest is the smallest fraction of its limit to which an action is slowed down. recovery is the factor by which each
+// accepted request speeds it up again.
 const (
 	slowest  = 1.0 / 8
 	recovery = 1.05
 )
 
-// Refused is for a request that the cloud refused for its rate all the same: others use the account, too.
+// Refused records that the cloud refused a request for its rate all the same: others use the account, too.
 func (p *Pacer) Refused(action string) {
 	l, limit := p.action(action), rate.Limit(p.of(action).PerSecond)
 	l.SetBurst(1)
 	l.SetLimit(max(l.Limit()/2, limit*slowest))
 }
 
-// Accepted is for a request that was not refused.
+// Accepted records that the cloud did not refuse a request.
 func (p *Pacer) Accepted(action string) {
 	l, limit := p.action(action), p.of(action)
 	if l.Limit() >= rate.Limit(limit.PerSecond) {

@@ -15,7 +15,7 @@ func pacer() *pace.Pacer {
 	return pace.New(func(string) pace.Limit { return pace.Limit{Burst: 10, PerSecond: 5} })
 }
 
-// took is how long n requests take, all sent one after the other.
+// took returns how long n requests take that are sent one after another.
 func took(t *testing.T, p *pace.Pacer, action string, n int) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -42,7 +42,7 @@ func TestBurstThenRate(t *testing.T) {
 	})
 }
 
-// Who would wait in vain is told at once, and takes nobody's turn.
+// A caller that would wait in vain fails at once, and takes no turn from others.
 func TestHopelessIsBusyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := pacer()

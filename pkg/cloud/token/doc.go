@@ -1,9 +1,9 @@
-// Package token makes idempotency tokens: what lets a cloud recognise a request that is repeated because its answer was
+// Package token makes idempotency tokens, by which a cloud recognises a request that is repeated because its answer was
 // lost.
 //
-// A token follows from the name of what is to be made, so that it is the same after a restart. But clouds remember
-// tokens longer than the things made with them: a disk that failed on its way, or was deleted since, answers for its
-// token still. So the token of a name can be turned to its next one, once it is certain that what the present one made
-// is gone. The turns are remembered in the process only: after a restart the walk begins again at the first token, and
-// the dead things that it meets turn it as before.
+// A token is derived from the name of the thing to create, so it is the same after a restart. But a cloud remembers a
+// token for longer than the thing created with it lives: a disk that failed during its creation, or was deleted since,
+// is still returned for its token. A name can therefore be turned to its next token once the thing of its present token
+// is certainly gone. Turns are kept in memory only: after a restart a name starts again at its first token, and moves
+// on past the dead things as before.
 package token

@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// keep is how many names' turns are remembered. More are forgotten in no special order, which costs a walk.
+// keep is how many entries each map of Tokens holds. Others are forgotten, in no special order. A name whose turns are
+// forgotten starts again at its first token.
 const keep = 10_000
 
-// Tokens gives out tokens. The zero value is ready for use.
+// Tokens makes tokens. The zero value is ready for use.
 type Tokens struct {
 	mu    sync.Mutex
-	turns map[string]int // of names that are not at their first token
-	// doubts is since when it is known of a token that something has it that does not show.
+	turns map[string]int // of names past their first token
+	// doubts is when it became known that a thing that does not show has used a token.
 	doubts map[string]time.Time
-	lost   map[string]time.Time // when a request with the token got no answer last
+	lost   map[string]time.Time // when a request with the token last got no answer
 }
 
-// Lose is for a request with the token that got no answer: it may have made something, or make it yet.
+// Lose records that a request with the token got no answer: it may have created something, or may still do so.
 func (t *Tokens) Lose(token string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -31,7 +32,7 @@ func (t *Tokens) Lose(token string) {
 	t.lost[token] = time.Now()
 }
 
-// Lost reports whether a request with the token has got no answer in the time before now.
+// Lost reports whether a request with the token was lost less than within ago.
 func (t *Tokens) Lost(token string, within time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,8 +40,8 @@ func (t *Tokens) Lost(token string, within time.Duration) bool {
 	return lost && time.Since(at) < within
 }
 
-// Doubt notes that something has the token that the cloud does not show, and returns since when that is known. It
-// outlives the call that found it out: a doubt that is resolved by time alone must not begin anew with each call.
+// Doubt records that a thing that the cloud does not show has used the token, and returns when this became known. The
+// time outlives the call: a doubt that only time resolves must not start anew with each call.
 func (t *Tokens) Doubt(token string) (since time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,8 +79,8 @@ func (t *Tokens) of(name string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Turn moves the name on from a token that can make nothing more. It does nothing when the name's present token is
-// another one already, so that two who find the same token dead turn it once.
+// Turn moves the name on from a token that can create nothing more. It does nothing if the name already has another
+// token, so two callers that find the same dead token turn it once.
 func (t *Tokens) Turn(name, dead string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

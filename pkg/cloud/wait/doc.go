@@ -1,9 +1,9 @@
 // Package wait waits for things in a cloud to reach a state.
 //
-// Clouds do not tell when they are done; they have to be asked. A loop for each waiting request is what gets accounts
-// throttled, and a fixed interval is either too slow for the usual case or too fast for the bad one. A Waiter looks on
-// behalf of all who wait, with one request for all of their things, and learns how long the cloud usually takes: it
-// looks first when things are likely to be done, and ever more rarely at what is overdue.
+// Clouds do not announce that they are done: callers must poll. If each waiting request polls in its own loop, the
+// account is throttled. A fixed interval is too slow for the usual case or too fast for the bad one. A Waiter polls on
+// behalf of all callers, with one request for all of their things, and learns how long the cloud usually takes. It
+// looks first when a thing is likely to be done, and ever more rarely if it is overdue.
 //
-// Deadlines are the callers'. A look that fails for want of an answer is no verdict: the next one may succeed.
+// Callers set the deadlines. A look that gets no answer decides nothing: the next one may succeed.
 package wait

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// run looks for all who wait until nobody does.
+// run polls until no caller waits.
 func (w *Waiter[K, S]) run() {
 	for {
 		at, ok := w.next()
@@ -24,7 +24,7 @@ func (w *Waiter[K, S]) run() {
 	}
 }
 
-// sleep ends early when somebody came or left.
+// sleep ends early when a caller arrives or leaves.
 func (w *Waiter[K, S]) sleep(pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -34,7 +34,7 @@ func (w *Waiter[K, S]) sleep(pause time.Duration) {
 	}
 }
 
-// next is when the next look is due; without anybody waiting, the goroutine is taken to have ended.
+// next returns when the next look is due. If no caller waits, it marks the goroutine as ended.
 func (w *Waiter[K, S]) next() (at time.Time, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,8 @@ func (w *Waiter[K, S]) next() (at time.Time, ok bool) {
 	return at, ok
 }
 
-// dueAt is when a look is due for a waiter, if there is to be none before the end of the gap.
+// dueAt returns when a look is due for a waiter. That is not before the end of the gap, unless a call of Look must not
+// wait that long.
 func (w *Waiter[K, S]) dueAt(me *waiter[K, S], gap time.Time) time.Time {
 	if me.accept != nil {
 		return later(later(me.due, w.earliest), gap)
@@ -69,8 +70,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// tick makes one look at everything that is waited for: what is not due yet costs nothing more. What is too much for
-// one request is left to the next look. It returns when the next one may begin.
+// tick looks once at everything that callers wait for: things that are not due yet cost nothing more. It leaves what
+// does not fit into one request to the next look. It returns when the next look may begin.
 func (w *Waiter[K, S]) tick() {
 	ctx, keys := w.keys()
 	if len(keys) == 0 {
@@ -99,8 +100,8 @@ func (w *Waiter[K, S]) tick() {
 	}
 }
 
-// keys are what a look that begins now is for: what is due for longest before the rest, so that no number of things
-// that are stuck keeps others from being seen.
+// keys returns the keys for a look that begins now, the longest overdue first, so that stuck things never keep others
+// from being seen.
 func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -118,12 +119,13 @@ func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 	}
 	w.things = len(keys)
 	if ctx != nil {
-		ctx = context.WithoutCancel(ctx) // It is for all of them.
+		ctx = context.WithoutCancel(ctx) // The look serves all callers.
 	}
 	return ctx, keys
 }
 
-// deliver shows each waiter what was seen, unless it came after the look had begun, or was shown a later look.
+// deliver gives each waiter its result. It skips a waiter that arrived after the look began, or that has seen the
+// result of a later look.
 func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -153,7 +155,7 @@ func anyAnswer[K comparable, S any](seen map[K]batch.Result[S]) bool {
 	return false
 }
 
-// show reports whether the waiter is done.
+// show passes a result to a waiter, and reports whether the waiter is done.
 func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.Time) bool {
 	if me.accept == nil {
 		me.done <- outcome[S]{result.Value, result.Err}

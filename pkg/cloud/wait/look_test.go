@@ -46,7 +46,7 @@ func TestLookIsAtOnceAndShared(t *testing.T) {
 	})
 }
 
-// A look that fails is the caller's, who may have better things to do than to try again.
+// A failed look is returned to the caller, which may prefer not to retry.
 func TestLookTellsOfAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{outage: backends.Errorf(backends.Unavailable, "no answer")}
@@ -75,8 +75,8 @@ func TestLooksKeepTheGap(t *testing.T) {
 	})
 }
 
-// Whoever has a deadline gets to see something while there is time to do something about it, also when it is inside an
-// operation that may outlive it.
+// A caller with a deadline gets a result while it has time to act on it, even inside an operation that may outlive the
+// caller.
 func TestTheGapLeavesTimeToAct(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -131,7 +131,7 @@ func TestWhatIsTooMuchIsLeftToTheNextLook(t *testing.T) {
 	})
 }
 
-// What is stuck is more than one request takes: others are seen all the same.
+// Stuck things fill more than one request: others are seen all the same.
 func TestStuckThingsKeepNobodyFromBeingSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{latency: time.Millisecond}
@@ -157,8 +157,7 @@ func TestStuckThingsKeepNobodyFromBeingSeen(t *testing.T) {
 	})
 }
 
-// One request that hangs keeps nobody waiting who came later, and what it says in the end is not shown over what was
-// seen since.
+// A request that hangs delays no later caller. Its late result does not replace newer results.
 func TestSlowLooksAreOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -194,8 +193,8 @@ func TestSlowLooksAreOvertaken(t *testing.T) {
 	})
 }
 
-// The more things a look was for, the longer the next one may gather. The first look may begin before others have come;
-// those that come in its gap meet in the next.
+// The more things a look was for, the longer the next one may collect. The first look may begin before other callers
+// arrive; callers that arrive in the gap after it share the next look.
 func TestTheGapDependsOnHowMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{}
@@ -219,7 +218,7 @@ func TestTheGapDependsOnHowMany(t *testing.T) {
 			}
 			group.Wait()
 		}
-		synctest.Wait() // The Waiter's goroutine may ask once more before it ends.
+		synctest.Wait() // The Waiter's goroutine may look once more before it ends.
 		var pauses []time.Duration
 		for i := range c.at[1:] {
 			pauses = append(pauses, c.at[i+1].Sub(c.at[i]))

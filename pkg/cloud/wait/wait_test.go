@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// cloud has things that are done at some time.
+// cloud has things that are done at a certain time.
 type cloud struct {
 	mu      sync.Mutex
 	latency time.Duration
@@ -45,7 +45,7 @@ func (c *cloud) look(_ context.Context, keys []string) ([]batch.Result[bool], er
 	return results, nil
 }
 
-// begin starts something that takes so long.
+// begin starts something that takes the given time.
 func (c *cloud) begin(key string, takes time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,8 +160,8 @@ func TestFailedLookIsNoVerdict(t *testing.T) {
 	})
 }
 
-// TestAnsweredLookIsNoFailure has everybody leave while a look is under way: its answer still says that the cloud is
-// well.
+// TestAnsweredLookIsNoFailure makes all callers leave while a look is under way: its answer still shows that the cloud
+// works.
 func TestAnsweredLookIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{latency: time.Second}
@@ -194,7 +194,7 @@ func TestAcceptSeesNotFound(t *testing.T) {
 	})
 }
 
-// TestNothingOlderThanTheCall has callers come at any time, also while a look is under way.
+// TestNothingOlderThanTheCall has callers arrive at any time, also while a look is under way.
 func TestNothingOlderThanTheCall(t *testing.T) {
 	for seed := range uint64(100) {
 		synctest.Test(t, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestNothingOlderThanTheCall(t *testing.T) {
 	}
 }
 
-// A cloud that does at once what is asked of it is soon asked at once.
+// If a cloud completes requests at once, the Waiter soon looks at once.
 func TestWhatIsQuickIsLookedAtAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &cloud{latency: 20 * time.Millisecond}

@@ -11,22 +11,22 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Options say how a Waiter looks.
+// Options configure a Waiter.
 type Options struct {
 	Batch batch.Options
 	// Least and Most bound the time between two looks at one thing.
 	Least, Most time.Duration
-	// Typical is what the cloud is taken to need before it has been seen at work.
+	// Typical is the assumed duration of a transition before one was seen.
 	Typical time.Duration
-	// Slow is how long the next look is held back for the sake of one that is under way; 0 for until it ends. One
-	// connection that hangs would otherwise stop all who wait.
+	// Slow is how long the next look is delayed while one is under way; 0 to wait until it ends. Without it, one hanging
+	// connection would stop all callers.
 	Slow time.Duration
-	// Gap is the least time between two looks of any kind at the moment, where more would be of no use, after one for so
-	// many things; nil for none. A call of Look is kept waiting for no more than half its time.
+	// Gap returns the current minimum time between two looks of any kind, after a look at the given number of things; nil
+	// for none. It delays a call of Look for no more than half the call's time.
 	Gap func(things int) time.Duration
 }
 
-// Waiter waits for things of one kind. It has a goroutine only while somebody waits.
+// Waiter waits for things of one kind. It has a goroutine only while callers wait.
 type Waiter[K comparable, S any] struct {
 	options Options
 	look    batch.Func[K, S]
@@ -36,23 +36,23 @@ type Waiter[K comparable, S any] struct {
 	waiting  []*waiter[K, S]
 	running  bool
 	began    time.Time     // when the last look began
-	things   int           // how many it was for
-	earliest time.Time     // what is waited for is not looked at before
-	changed  chan struct{} // has room for one: the goroutine is to look at waiting again
+	things   int           // how many things the last look was for
+	earliest time.Time     // a thing that Until waits for is not looked at before
+	changed  chan struct{} // buffers one signal: the goroutine must check waiting again
 }
 
-// waiter is one caller of Until.
+// waiter is one caller of Until or Look.
 type waiter[K comparable, S any] struct {
 	ctx        context.Context
 	transition string
 	key        K
-	accept     func(S, error) (bool, error) // nil for one look, whatever it shows
+	accept     func(S, error) (bool, error) // nil for Look, which accepts any state
 	began      time.Time
 	due        time.Time
-	latest     time.Time       // when the look is due whatever the gap; none if zero
-	seen       time.Time       // when the last look began that the thing was seen in
-	done       chan outcome[S] // has room for one
-	unknown    error           // why the last look said nothing
+	latest     time.Time       // when the look is due regardless of the gap; none if zero
+	seen       time.Time       // when the last look that included the thing began
+	done       chan outcome[S] // buffers one outcome
+	unknown    error           // the error of the last look, if that was inconclusive
 	looks      int             // how often the thing was looked at
 }
 
@@ -61,7 +61,7 @@ type outcome[S any] struct {
 	err   error
 }
 
-// New makes a Waiter that looks by calls of look.
+// New returns a Waiter that polls by calls of look.
 func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K, S] {
 	return &Waiter[K, S]{
 		options: options,
@@ -72,19 +72,19 @@ func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K,
 	}
 }
 
-// Until looks at the thing from time to time until accept is content with what was seen or fails, and returns that. The
-// transition is what is waited for, such as "attach": how long each takes is learnt by itself. What accept is shown was
-// seen after the call of Until began. It is called by the Waiter's goroutine and must not block.
+// Until polls the thing until accept returns true or fails, and returns the state that accept saw last. The transition
+// is the awaited change, for example "attach": the Waiter learns the duration of each separately. accept sees only
+// states from after the call of Until began. The Waiter's goroutine calls accept, which must not block.
 //
-// accept sees failures too, such as NotFound, but for those of Kinds Busy and Unavailable: they say nothing about the
-// thing, and it is looked at again. Kinds: those of accept; Busy, with the reason, when the context ends first.
+// accept sees failures too, such as NotFound, except those of Kinds Busy and Unavailable. They say nothing about the
+// thing, and the Waiter looks again. Kinds: those of accept; Busy, with the reason, when the context ends first.
 func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K,
 	accept func(S, error) (done bool, err error)) (S, error) {
 	return w.join(ctx, &waiter[K, S]{transition: transition, key: key, accept: accept})
 }
 
-// Look looks at the thing once, together with all that others want to know. What it returns was seen after it was
-// called. Kinds: those of the look; Busy when the context ends first.
+// Look looks at the thing once, in one request with the things of other callers. It returns a state from after the call
+// began. Kinds: those of the look; Busy when the context ends first.
 func (w *Waiter[K, S]) Look(ctx context.Context, key K) (S, error) {
 	return w.join(ctx, &waiter[K, S]{key: key})
 }
@@ -120,7 +120,7 @@ func (w *Waiter[K, S]) enter(me *waiter[K, S]) {
 	w.wake()
 }
 
-// leave takes a waiter out and says why it leaves.
+// leave removes a waiter and returns the error for its caller.
 func (w *Waiter[K, S]) leave(ctx context.Context, me *waiter[K, S]) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
