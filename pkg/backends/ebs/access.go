@@ -7,9 +7,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// accessOf is how a volume can be used: on one node at a time, or, with Multi-Attach, on several. One with Multi-Attach
-// is no node's alone, since EC2 lets whoever asks attach it as well, also by a request that arrives late. And it is a
-// raw device only: no filesystem here bears two kernels.
+// accessOf returns how a volume can be used: on one node at a time or, with Multi-Attach, on several. A volume with
+// Multi-Attach never belongs to one node alone: EC2 attaches it to any node, even by a late request. It is a raw device
+// only, because no filesystem here supports two kernels.
 func accessOf(multi bool) backends.Access {
 	if multi {
 		return backends.Access{Types: []backends.AccessType{backends.Block}, Modes: sharedModes()}
@@ -28,7 +28,7 @@ func shared(modes []backends.AccessMode) bool {
 	return slices.ContainsFunc(sharedModes(), func(m backends.AccessMode) bool { return slices.Contains(modes, m) })
 }
 
-// checkAccess refuses what a volume cannot be used as. Kinds: Invalid.
+// checkAccess refuses an access that the volume does not support. Kinds: Invalid.
 func checkAccess(have, want backends.Access) error {
 	for _, mode := range want.Modes {
 		if shared(have.Modes) && slices.Contains(backends.SingleNodeModes(), mode) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestMultiAttachIsForSeveralNodes asks for a volume with Multi-Attach that one node is to have alone, when it is made
-// and when it is attached.
+// TestMultiAttachIsForSeveralNodes requests a volume with Multi-Attach for one node alone, at its creation and at its
+// attachment.
 func TestMultiAttachIsForSeveralNodes(t *testing.T) {
 	for _, alone := range backends.SingleNodeModes() {
 		t.Run(string(alone), func(t *testing.T) {

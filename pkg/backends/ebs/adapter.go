@@ -12,14 +12,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/attach"
 )
 
-// adapter shows EC2 to pkg/cloud/attach.
+// adapter implements attach.Cloud for EC2.
 type adapter struct{ b *backend }
 
-// attachmentsOf is how a volume is attached.
+// attachmentsOf returns how a volume is attached.
 func attachmentsOf(v types.Volume) attach.Volume {
 	view := attach.Volume{Shared: aws.ToBool(v.MultiAttachEnabled)}
 	for _, a := range v.Attachments {
-		state := attach.Detaching // busy is one that the instance does not let go of
+		state := attach.Detaching // busy: the instance does not release the volume
 		switch a.State {
 		case types.VolumeAttachmentStateDetached:
 			continue
@@ -35,8 +35,8 @@ func attachmentsOf(v types.Volume) attach.Volume {
 	return view
 }
 
-// idOf tells attachments of a volume to an instance apart, by when they began. It is no time to count with: the clock
-// is EC2's.
+// idOf returns the time when an attachment began as its ID, which tells attachments of a volume to an instance apart.
+// It must not be used for calculations, because it is from EC2's clock.
 func idOf(began *time.Time) string {
 	if began == nil {
 		return ""
@@ -44,19 +44,19 @@ func idOf(began *time.Time) string {
 	return began.UTC().Format(time.RFC3339Nano)
 }
 
-// Look shows a volume's attachments.
+// Look returns a volume's attachments.
 func (a adapter) Look(ctx context.Context, volume string) (attach.Volume, error) {
 	v, err := a.b.volume(ctx, volume)
 	return attachmentsOf(v), err
 }
 
-// now shows a volume's attachments as they are after the call has begun.
+// now returns a volume's attachments at an instant after the call began.
 func (a adapter) now(ctx context.Context, volume string) (attach.Volume, error) {
 	v, err := a.b.probe(ctx, volume)
 	return attachmentsOf(v), err
 }
 
-// Wait looks from time to time.
+// Wait polls a volume's attachments.
 func (a adapter) Wait(ctx context.Context, transition, volume string,
 	until func(attach.Volume, error) (bool, error)) (attach.Volume, error) {
 	v, err := a.b.volumes.Until(ctx, transition, volume,
@@ -64,11 +64,11 @@ func (a adapter) Wait(ctx context.Context, transition, volume string,
 	return attachmentsOf(v), err
 }
 
-// Attach asks for an attachment.
+// Attach requests an attachment.
 func (a adapter) Attach(ctx context.Context, volume, node, name string) (began time.Time, err error) {
 	out, err := a.b.once.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &node, Device: &name})
 	if codeOf(err) == "InvalidParameterValue" {
-		// The IDs are of the right form, or EC2 would have said so in codes of their own: what is left is the device.
+		// The form of the IDs is right, or EC2 would have answered with other codes. That leaves the device name.
 		return began, backends.Errorf(backends.Invalid, "device name %s on %s: %w: %w", name, node, attach.ErrNameTaken,
 			ofEC2(err))
 	}
@@ -78,7 +78,8 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) (began t
 	return aws.ToTime(out.AttachTime), nil
 }
 
-// refusal is what became of a request that changes something. One that was refused for its rate is not on its way.
+// refusal returns the error of a failed request that changes something. EC2 does not carry out a request that it
+// refused for its rate.
 func (a adapter) refusal(ctx context.Context, volume string, err error) error {
 	if throttled(err) {
 		return backends.Errorf(backends.Busy, "EC2 was asked too often: ask again: %w", ofEC2(err))
@@ -86,17 +87,17 @@ func (a adapter) refusal(ctx context.Context, volume string, err error) error {
 	return a.b.orGone(ctx, volume, ofEC2(err))
 }
 
-// noInstance is EC2's code for an instance that is gone, or that it does not know everywhere yet.
+// noInstance is EC2's code for an instance that is gone, or not known everywhere yet.
 const noInstance = "InvalidInstanceID.NotFound"
 
-// Detach asks for the end of an attachment, of any if there is no node. What is not in use is attached nowhere ("Error
-// codes for the Amazon EC2 API", IncorrectState).
+// Detach requests the end of an attachment, or of any attachment if the node is empty. A volume that is not in use is
+// attached nowhere ("Error codes for the Amazon EC2 API", IncorrectState).
 func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Duration, err error) {
 	out, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {
 	case "IncorrectState", "InvalidAttachment.NotFound":
 		return 0, backends.Errorf(backends.Busy, "%w: %w", attach.ErrNotAttached, ofEC2(err))
-	case "InvalidParameterCombination": // It is attached to several instances, and they are not shown yet.
+	case "InvalidParameterCombination": // The volume is attached to several instances, which EC2 does not show yet.
 		return 0, backends.Errorf(backends.Busy, "EC2 does not show yet where the volume is attached: ask again: %w",
 			ofEC2(err))
 	}
@@ -110,10 +111,10 @@ func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Dura
 	return age, nil
 }
 
-// unknown is what it means that EC2 refuses to detach without telling whether there is anything to detach: an instance
-// that it denies is gone and has nothing, or was just started. And one that has no tags any more is forbidden to a
-// policy that goes by them. So it is asked how the volume is attached now. Kinds: Busy with ErrNotAttached when it is
-// not; Busy when EC2 has not said so, or denies an instance that has it; NotFound for the volume; Denied.
+// unknown decides what it means if EC2 refuses to detach without saying whether the attachment exists. An instance that
+// EC2 denies is gone and has no volumes, or was just started. A policy that goes by tags forbids the request for an
+// instance that has lost its tags. So unknown asks how the volume is attached now. Kinds: Busy with ErrNotAttached when
+// it is not; Busy when EC2 has not said so, or denies an instance that has it; NotFound for the volume; Denied.
 func (a adapter) unknown(ctx context.Context, volume, node string, refusal error) error {
 	v, err := a.now(ctx, volume)
 	switch unasked := backends.Is(err, backends.Unsupported); {

@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// sizeAttribute is the volume's size in bytes when it was attached, for the node to compare the device with.
+	// sizeAttribute is the volume's size in bytes when it was attached. The node compares the device with it.
 	sizeAttribute = "sizeBytes"
-	// typesAttribute has what the volume can be used as. Kubernetes attaches once for all PersistentVolumes that name it,
-	// so that the node may be asked to mount what was attached as a raw device.
+	// typesAttribute lists the access types that the volume supports. Kubernetes attaches once for all PersistentVolumes
+	// that name the volume, so the node may be asked to mount a volume that was attached as a raw device.
 	typesAttribute = "accessTypes"
 )
 
@@ -42,7 +42,7 @@ func (b *backend) Attach(ctx context.Context, request backends.AttachRequest) (_
 	}, nil
 }
 
-// textOf is how types stand in typesAttribute, and typesIn what a text there says.
+// textOf renders types for typesAttribute, and typesIn parses them.
 func textOf(types []backends.AccessType) string {
 	texts := make([]string, len(types))
 	for i, t := range types {
@@ -58,8 +58,9 @@ func typesIn(text string) (types []backends.AccessType) {
 	return types
 }
 
-// Detach detaches a volume from an instance, or from all. One of another cluster that is not attached there is success:
-// or else what Attach has refused could never be tidied up. Kinds: NotFound for the volume; Denied.
+// Detach detaches a volume from an instance, or from all instances if node is empty. It succeeds for a volume of
+// another cluster that is not attached there: otherwise an attachment that Attach has refused could never be cleaned
+// up. Kinds: NotFound for the volume; Denied.
 func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	defer annotate(&err, "detach", handle)
 	request := attach.Request{Volume: handle, Node: node}
@@ -78,7 +79,7 @@ func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 		return nil
 	}
 	if node != "" && !isID("i", node) {
-		return nil // No instance has that ID, and none ever had.
+		return nil // No instance has or ever had that ID.
 	}
 	return b.attach.Detach(ctx, request)
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestLimitCountsWhatIsNotOurs expects of 12 attachments 2 for interfaces, 1 for the root disk and those of strangers.
+// TestLimitCountsWhatIsNotOurs expects 12 attachments to be reduced by 2 for interfaces, 1 for the root disk, and the
+// disks of others.
 func TestLimitCountsWhatIsNotOurs(t *testing.T) { synctest.Test(t, limitCountsWhatIsNotOurs) }
 
 func limitCountsWhatIsNotOurs(t *testing.T) {
@@ -31,7 +32,7 @@ func limitCountsWhatIsNotOurs(t *testing.T) {
 			t.Errorf("the limit is %d, %v; want %d", have, err, row.want)
 		}
 	}
-	// An image's own data disk, under a name that the driver gives last.
+	// An image's own data disk, under a name that the driver chooses last.
 	d := open(t, w, nil)
 	w.Server.Plug(d.make("data").Handle, region.NodeA, "/dev/sdf")
 	if have, err := d.f.Limit.Limit(t.Context()); have != 8 || err != nil {
@@ -63,7 +64,7 @@ func sourceFindsTheDisk(t *testing.T) {
 			t.Errorf("%s is %+v, want %+v", name, found, want)
 		}
 	}
-	// A second disk with the serial number: nobody knows which is the volume.
+	// A second disk with the serial number: it is unknown which is the volume.
 	w.Double(t, last.Handle)
 	if _, err := d.node.Source(t.Context(), last); !backends.Is(err, backends.Unavailable) ||
 		!strings.Contains(err.Error(), "/dev/nvme2n1 and /dev/nvme3n1") {
@@ -80,7 +81,7 @@ func sourceFindsTheDisk(t *testing.T) {
 	}
 }
 
-// TestStuckStatesEndWithTheRequest has EC2 hang in each of the states.
+// TestStuckStatesEndWithTheRequest makes EC2 hang in each of the states.
 func TestStuckStatesEndWithTheRequest(t *testing.T) { synctest.Test(t, stuckStatesEndWithTheRequest) }
 
 func stuckStatesEndWithTheRequest(t *testing.T) {
@@ -114,7 +115,7 @@ func stuckStatesEndWithTheRequest(t *testing.T) {
 	}
 }
 
-// TestDetachingIsNotAttached attaches again what is on its way out, to the node that it leaves and to another one.
+// TestDetachingIsNotAttached attaches a volume that is being detached, to the same node and to another one.
 func TestDetachingIsNotAttached(t *testing.T) { synctest.Test(t, detachingIsNotAttached) }
 
 func detachingIsNotAttached(t *testing.T) {
@@ -130,7 +131,7 @@ func detachingIsNotAttached(t *testing.T) {
 			region.NodeA); !backends.Is(err, backends.Busy) {
 			t.Fatalf("stuck: %v, want Busy", err)
 		}
-		other := open(t, w, nil) // knows nothing of it
+		other := open(t, w, nil) // a process that knows nothing of the detachment
 		if _, err := other.f.Attach.Attach(within(t, 100*time.Millisecond),
 			region.Request(v.Handle, next)); !backends.Is(err, backends.Busy) {
 			t.Errorf("attaching it to %s meanwhile: %v, want Busy", next, err)
@@ -150,8 +151,8 @@ func detachingIsNotAttached(t *testing.T) {
 	}
 }
 
-// TestWhatWaitsForItsTurnIsNotSentLater has a detachment stand behind others when its call ends, and another process
-// take over.
+// TestWhatWaitsForItsTurnIsNotSentLater makes a detachment wait behind others when its call ends, and lets another
+// process take over.
 func TestWhatWaitsForItsTurnIsNotSentLater(t *testing.T) {
 	synctest.Test(t, whatWaitsForItsTurnIsNotSentLater)
 }
@@ -168,7 +169,7 @@ func whatWaitsForItsTurnIsNotSentLater(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	<-time.After(time.Minute) // EC2 shows it.
+	<-time.After(time.Minute) // EC2 shows the attachment.
 	if err := d.f.Attach.Detach(t.Context(), other, region.NodeA); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func whatWaitsForItsTurnIsNotSentLater(t *testing.T) {
 	}
 }
 
-// TestRefusedForItsRateIsNotWaitedFor has EC2 refuse to attach for the rate, and then to detach.
+// TestRefusedForItsRateIsNotWaitedFor makes EC2 refuse an attachment for its rate, and then a detachment.
 func TestRefusedForItsRateIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, refusedForItsRateIsNotWaitedFor)
 }

@@ -25,12 +25,12 @@ import (
 // mostFiltered is how many values a filter takes ("Filtering", 200).
 const mostFiltered = 200
 
-// backend is the controller's side. Its methods are in the files that are named after what they do.
+// backend is the controller side. Its methods are in the files that are named after their tasks.
 type backend struct {
 	driver string
 	config Config
-	api    *ec2.Client // for reads: repeats what failed for a while
-	once   *ec2.Client // for what changes something: repeats only what EC2 refused for its rate
+	api    *ec2.Client // for reads: retries failures for a while
+	once   *ec2.Client // for changes: retries only requests that EC2 refused for their rate
 	pace   *pace.Pacer
 	log    *slog.Logger
 
@@ -42,9 +42,9 @@ type backend struct {
 	making     flight.Group[*backends.Volume]         // by name
 	taking     flight.Group[*backends.Snapshot]       // by name
 	deleting   flight.Group[struct{}]                 // by ID, volumes and snapshots
-	dying      recent                                 // deletions of which the answer was lost, by ID
-	born       recent                                 // things that were made a moment ago, by ID
-	told       recent                                 // what the log has said of things, by ID
+	dying      recent                                 // deletions whose answer was lost, by ID
+	born       recent                                 // things created a moment ago, by ID
+	told       recent                                 // things that the log has warned about, by ID
 	roomless   roomless                               // names of snapshots
 	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
 	modifying  flight.Group[outcome]                  // by ID
@@ -65,7 +65,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 		o.Retryer = refusedOnly(t.Most)
 		o.APIOptions = append(o.APIOptions, b.paced)
 	})
-	const crowd = 100 * time.Millisecond // half of it for names, of which each volume is looked for once, not twice
+	const crowd = 100 * time.Millisecond // half of it for names, because a volume needs one look by name, not two
 	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10, Named: mentions}
 	looks := wait.Options{Batch: asked, Least: t.Least, Most: t.Most, Typical: t.Most / 10, Slow: asked.Slow,
 		Gap: b.gap(13*time.Second, crowd)}
@@ -81,13 +81,14 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	return b
 }
 
-// again repeats what failed for a while. Not for long: others wait for a read to end, and whoever still wants an answer
-// asks again.
+// again returns a Retryer that retries failures, with pauses of at most longest. Reads must not take long: other
+// callers wait for their end, and a caller that still wants an answer retries.
 func again(longest time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) { o.MaxBackoff = longest })
 }
 
-// refusedOnly repeats what EC2 did not do because it was asked too often. Anything else may have had its effect.
+// refusedOnly returns a Retryer that retries only requests that EC2 refused for their rate. Any other request may have
+// had its effect.
 func refusedOnly(longest time.Duration) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxBackoff = longest
@@ -95,9 +96,9 @@ func refusedOnly(longest time.Duration) aws.Retryer {
 	})
 }
 
-// deviceNames are the names under which disks are attached, as many as the largest limit of an instance: /dev/xvdaa to
-// /dev/xvddx, which is the last that EC2 accepts, and then /dev/sdb to /dev/sdz. aws-ebs-csi-driver uses the same (its
-// NameAllocator says why).
+// deviceNames returns the names under which disks are attached, as many as the largest limit of an instance: /dev/xvdaa
+// to /dev/xvddx, which is the last that EC2 accepts, and then /dev/sdb to /dev/sdz. aws-ebs-csi-driver uses the same
+// names (its NameAllocator says why).
 func deviceNames() (names []string) {
 	for first := 'a'; first <= 'd'; first++ {
 		for second := 'a'; second <= 'z' && (first < 'd' || second <= 'x'); second++ {
@@ -110,8 +111,8 @@ func deviceNames() (names []string) {
 	return names
 }
 
-// finish makes a request that is to be answered although its caller leaves, on a thing to which nothing else is done
-// then. Who asks for the same shares it. Kinds: Busy when the caller's time ends first; those of the request.
+// finish makes a request that is completed even if its caller leaves. It runs one operation on the thing at a time, and
+// callers with the same operation share it. Kinds: Busy when the caller's time ends first; those of the request.
 func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], id, what string,
 	request func(ctx context.Context) error) error {
 	_, err := group.Do(ctx, flight.Op{Key: id, What: what, Join: true}, func(ctx context.Context) (struct{}, error) {
@@ -121,12 +122,12 @@ func (b *backend) finish(ctx context.Context, group *flight.Group[struct{}], id,
 	return b.orGone(ctx, id, err)
 }
 
-// filter is a filter of a Describe request.
+// filter returns a filter of a Describe request.
 func filter(name string, values ...string) types.Filter {
 	return types.Filter{Name: aws.String(name), Values: values}
 }
 
-// query reads all pages of what the filters let through.
+// query reads all pages of the volumes that match the filters.
 func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []types.Volume, err error) {
 	pages := ec2.NewDescribeVolumesPaginator(b.api, &ec2.DescribeVolumesInput{Filters: filters,
 		MaxResults: aws.Int32(pageSize)})
@@ -140,11 +141,11 @@ func (b *backend) query(ctx context.Context, filters ...types.Filter) (all []typ
 	return all, nil
 }
 
-// pageSize is how much is asked for at a time; EC2 allows 1000.
+// pageSize is how many results one request asks for; EC2 allows 1000.
 const pageSize = 500
 
-// describe looks at several volumes. One that is not shown is missing from the answer to a filter, where it would fail
-// a request by IDs as a whole.
+// describe looks at several volumes. It uses a filter, whose answer omits a volume that EC2 does not show. Such a
+// volume would fail a request by IDs as a whole.
 func (b *backend) describe(ctx context.Context, ids []string) ([]batch.Result[types.Volume], error) {
 	found, err := b.query(ctx, filter("volume-id", ids...))
 	if err != nil {
@@ -164,7 +165,7 @@ func (b *backend) describe(ctx context.Context, ids []string) ([]batch.Result[ty
 	return results, nil
 }
 
-// describeNamed looks for the volumes of several names. Those that are going or gone are left out.
+// describeNamed looks for the volumes of several names. It omits volumes that are being deleted or gone.
 func (b *backend) describeNamed(ctx context.Context, names []string) ([]batch.Result[[]types.Volume], error) {
 	values := make([]string, len(names))
 	for i, name := range names {
@@ -186,7 +187,7 @@ func (b *backend) describeNamed(ctx context.Context, names []string) ([]batch.Re
 	return results, nil
 }
 
-// describeInstances looks at several instances. A missing one fails the request, which is then made in parts.
+// describeInstances looks at several instances. A missing instance fails the request, which is then made in parts.
 func (b *backend) describeInstances(ctx context.Context, ids []string) ([]batch.Result[types.Instance], error) {
 	out, err := b.api.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
 	if err != nil {

@@ -9,20 +9,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// bear takes down when a thing was made, if that was a moment ago.
+// bear records when a thing was created, if that was a moment ago.
 func (b *backend) bear(id string, began *time.Time, said smithy.Metadata) {
 	if age, ok := ageOf(began, said); ok && age < b.born.while && b.born.left(id) <= 0 {
 		b.born.note(id, age)
 	}
 }
 
-// errYoung says that EC2 may not know something everywhere yet.
+// errYoung means that EC2 may not know a new thing everywhere yet.
 var errYoung = errors.New("it was made a moment ago, and EC2 may not know it everywhere yet")
 
-// orYoung is what it means that EC2 says of a volume or snapshot, in answer to a request that changes something, that
-// there is none. That is certain, and is taken down, unless the thing was made a moment ago: its ID may not have
-// reached all of EC2 then ("Eventual consistency in the Amazon EC2 API"), if EC2 has not said before that it is gone.
-// Kinds: NotFound; Busy for the latter, since the request was refused.
+// orYoung interprets EC2's answer, to a request that changes something, that a volume or snapshot does not exist. The
+// answer is certain, and orYoung records it. The exception is a thing created a moment ago: its ID may not have reached
+// all of EC2 yet ("Eventual consistency in the Amazon EC2 API"), unless EC2 has said earlier that it is gone. Kinds:
+// NotFound; Busy for the exception, since the request was refused.
 func (b *backend) orYoung(id string, err error) error {
 	if b.born.left(id) > 0 && !b.hasEnded(id) {
 		return backends.Errorf(backends.Busy, "%s: %w: ask again: %w", id, errYoung, err)
@@ -31,7 +31,7 @@ func (b *backend) orYoung(id string, err error) error {
 	return err
 }
 
-// saysNone reports whether EC2 says that there is no such volume or snapshot, and not that something else is missing.
+// saysNone reports whether EC2 says that the volume or snapshot does not exist, and not that something else is missing.
 func saysNone(id string, err error) bool {
 	switch codeOf(err) {
 	case "InvalidVolume.NotFound":

@@ -10,7 +10,7 @@ import (
 
 func TestConformance(t *testing.T) { backendtest.Run(t, harness()) }
 
-// TestConformanceShared is for volumes that several nodes have at a time.
+// TestConformanceShared covers volumes that several nodes use at a time.
 func TestConformanceShared(t *testing.T) {
 	h := harness()
 	h.Spec = region.Shared

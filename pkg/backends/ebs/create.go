@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Create makes an empty volume. Kinds: those of backends.Backend.
+// Create creates an empty volume. Kinds: those of backends.Backend.
 func (b *backend) Create(ctx context.Context, spec backends.Spec) (_ *backends.Volume, err error) {
 	defer annotate(&err, "create", spec.Name)
 	return b.create(ctx, spec, func(context.Context) (origin, error) { return origin{}, nil })
 }
 
-// Clone makes a volume with the data of another, in the same zone. EC2 copies while both can be used already.
+// Clone creates a volume with the data of another, in the same zone. Both can be used while EC2 is still copying.
 func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) (_ *backends.Volume, err error) {
 	defer annotate(&err, "clone", spec.Name)
 	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {
@@ -32,7 +32,7 @@ func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) 
 	})
 }
 
-// create makes a volume unless there is one of the name, or one is being made.
+// create creates a volume unless a volume of that name exists, or is being created.
 func (b *backend) create(ctx context.Context, spec backends.Spec,
 	source func(context.Context) (origin, error)) (*backends.Volume, error) {
 	op := flight.Op{Key: spec.Name, What: "making volume " + spec.Name}
@@ -63,7 +63,7 @@ func (b *backend) create(ctx context.Context, spec backends.Spec,
 	return v, b.undecided(spec.Name, err)
 }
 
-// undecided takes care that nothing is final while a request of an earlier call may yet make the volume.
+// undecided makes an error non-final while a request of an earlier call may still create the volume.
 func (b *backend) undecided(name string, err error) error {
 	kind := failure.KindOf(err)
 	if err == nil || kind == backends.Exists || kind == backends.Busy || kind == backends.Unavailable ||
@@ -74,7 +74,7 @@ func (b *backend) undecided(name string, err error) error {
 		"EC2 has not answered an earlier request for the volume, which may still arrive: ask again: %w", err)
 }
 
-// exists says that the name is taken, once what has it can be used.
+// exists returns the error for a name that is taken, once the volume that has it can be used.
 func (b *backend) exists(ctx context.Context, name string, v types.Volume) error {
 	if _, err := b.made(ctx, name, v); err != nil {
 		return err
@@ -82,8 +82,8 @@ func (b *backend) exists(ctx context.Context, name string, v types.Volume) error
 	return backends.Errorf(backends.Exists, "there is a volume %q already", name)
 }
 
-// made waits until a volume is no longer being made: who is told of it may attach it next. Kinds: Busy when that does
-// not end in the request's time; Unavailable when it ends in nothing.
+// made waits until a volume is no longer being created, because a caller that gets it may attach it next. Kinds: Busy
+// when that does not end within the request's time; Unavailable when the creation fails.
 func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.Volume, error) {
 	if v.State != types.VolumeStateCreating {
 		return v, nil
@@ -97,18 +97,18 @@ func (b *backend) made(ctx context.Context, name string, v types.Volume) (types.
 	return v, b.usable(ctx, v)
 }
 
-// making is a volume on its way.
+// making is a volume that is being created.
 type making struct {
 	b    *backend
 	name string
 	design
-	asked  func()    // to be called once a request was sent
-	unsure bool      // whether a request of this call is without an answer
+	asked  func()    // must be called once a request was sent
+	unsure bool      // whether a request of this call got no answer
 	began  time.Time // before the first request
 }
 
-// run asks for the volume with one token after the other, until one has made it. A token is left for the next only when
-// what it made is certainly gone.
+// run requests the volume with one token after another, until one has created it. It moves on to the next token only if
+// the thing created with the present one is certainly gone.
 func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	for {
 		token := m.b.tokens.Of(m.name)
@@ -139,7 +139,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	}
 }
 
-// verdict takes care that nothing is final when an earlier request may have made the volume.
+// verdict makes an error non-final if an earlier request may have created the volume.
 func (m *making) verdict(err error) error {
 	if m.unsure && !backends.Is(err, backends.Exists) {
 		return backends.Errorf(backends.Unavailable, "whether the volume is being made is not known: ask again: %w", err)
@@ -147,7 +147,7 @@ func (m *making) verdict(err error) error {
 	return err
 }
 
-// settle waits until the volume can be used. It returns nil for one that is gone: then the token is of no use any more.
+// settle waits until the volume can be used. It returns nil for a volume that is gone: its token is of no more use.
 func (m *making) settle(ctx context.Context, made reply, token string) (*backends.Volume, error) {
 	id := aws.ToString(made.VolumeId)
 	gone := false
@@ -159,7 +159,7 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 	}
 	v, err := m.shownSoon(ctx, id, usable)
 	if err != nil && ctx.Err() == nil && m.b.shown.Missed(id) && m.b.refused(ctx, id) {
-		return nil, nil // EC2 answers with what was made with the token once.
+		return nil, nil // EC2 answered with a volume that the token created earlier.
 	}
 	if err != nil {
 		v, err = m.b.volumes.Until(ctx, "create", id, usable)
@@ -172,7 +172,7 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 		return nil, nil
 	case hasFailed(v):
 		err := m.b.givenUp(ctx, v)
-		if m.b.shown.Ended(id) { // Else the token leads to it again, and nothing else does.
+		if m.b.shown.Ended(id) { // Otherwise the token leads to it again, and no other path does.
 			m.b.tokens.Turn(m.name, token)
 		}
 		return nil, err
@@ -184,8 +184,8 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 	return m.b.view(v), nil
 }
 
-// still returns the volume as it is, if the token was used before the call: it may have failed or been deleted since,
-// or be deleted in a moment.
+// still returns the current volume if the token was used before the call: the volume may have failed or been deleted
+// since, or a deletion may be about to take effect.
 func (m *making) still(ctx context.Context, v types.Volume, age time.Duration) (types.Volume, error) {
 	if age <= time.Since(m.began) {
 		return v, nil
@@ -197,7 +197,7 @@ func (m *making) still(ctx context.Context, v types.Volume, age time.Duration) (
 	return v, err
 }
 
-// shownSoon waits as long as EC2 needs as a rule to show what was made.
+// shownSoon waits as long as EC2 usually takes to show a new volume.
 func (m *making) shownSoon(ctx context.Context, id string,
 	usable func(types.Volume, error) (bool, error)) (types.Volume, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.b.config.Timing.Settle/10)
@@ -205,8 +205,8 @@ func (m *making) shownSoon(ctx context.Context, id string,
 	return m.b.volumes.Until(ctx, "create", id, usable)
 }
 
-// other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. It returns nil for the
-// latter.
+// other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. For the latter it
+// returns nil.
 func (m *making) other(ctx context.Context, token string) error {
 	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
 	defer cancel()

@@ -36,7 +36,7 @@ func lostReplyIsFoundAgain(t *testing.T) {
 	}
 }
 
-// TestFinalFailureAfterLostReplyIsNotFinal has EC2 refuse, for good, a request of which an earlier one may have
+// TestFinalFailureAfterLostReplyIsNotFinal makes EC2 refuse a request finally, although an earlier one may have
 // succeeded.
 func TestFinalFailureAfterLostReplyIsNotFinal(t *testing.T) {
 	synctest.Test(t, finalFailureAfterLostReplyIsNotFinal)
@@ -59,8 +59,8 @@ func finalFailureAfterLostReplyIsNotFinal(t *testing.T) {
 	}
 }
 
-// TestLateCreationIsNotLeaked has a request arrive after its call has ended, and after EC2 has refused others of the
-// name for good.
+// TestLateCreationIsNotLeaked makes a request arrive after its call has ended, and after EC2 has finally refused others
+// of the name.
 func TestLateCreationIsNotLeaked(t *testing.T) { synctest.Test(t, lateCreationIsNotLeaked) }
 
 func lateCreationIsNotLeaked(t *testing.T) {
@@ -85,7 +85,7 @@ func lateCreationIsNotLeaked(t *testing.T) {
 	}
 }
 
-// TestAsynchronousFailureTurnsTheToken lets a volume end in error after EC2 has accepted it.
+// TestAsynchronousFailureTurnsTheToken makes a volume end in error after EC2 has accepted it.
 func TestAsynchronousFailureTurnsTheToken(t *testing.T) {
 	synctest.Test(t, asynchronousFailureTurnsTheToken)
 }
@@ -103,7 +103,7 @@ func asynchronousFailureTurnsTheToken(t *testing.T) {
 	}
 }
 
-// TestFailureIsRemovedLater has EC2 refuse, for the rate, to delete a volume that ended in error.
+// TestFailureIsRemovedLater makes EC2 refuse, for the rate, to delete a volume that ended in error.
 func TestFailureIsRemovedLater(t *testing.T) { synctest.Test(t, failureIsRemovedLater) }
 
 func failureIsRemovedLater(t *testing.T) {
@@ -120,13 +120,13 @@ func failureIsRemovedLater(t *testing.T) {
 	for end := time.Now().Add(time.Minute); undecided(err) && time.Now().Before(end); {
 		v, err = d.Create(t.Context(), region.Spec("one"))
 	}
-	<-time.After(time.Second) // What is being deleted is gone.
+	<-time.After(time.Second) // The deleted volume is gone.
 	if left := w.Server.Volumes(); err != nil || len(left) != 1 || left[0].ID != v.Handle {
 		t.Errorf("made again: %v; there are %+v", err, left)
 	}
 }
 
-// TestFailureIsNotFound looks for a volume that nobody waits for, while EC2 fails to make it.
+// TestFailureIsNotFound looks for a volume that no call waits for, while its creation fails.
 func TestFailureIsNotFound(t *testing.T) { synctest.Test(t, failureIsNotFound) }
 
 func failureIsNotFound(t *testing.T) {
@@ -147,7 +147,7 @@ func failureIsNotFound(t *testing.T) {
 	}
 }
 
-// TestTokensAfterRestart deletes a volume and makes another one of the name in a process that knows nothing of the
+// TestTokensAfterRestart deletes a volume and creates another one of the name in a process that does not know the
 // first.
 func TestTokensAfterRestart(t *testing.T) { synctest.Test(t, tokensAfterRestart) }
 
@@ -169,8 +169,8 @@ func tokensAfterRestart(t *testing.T) {
 	}
 }
 
-// TestTokensAfterRestartInShortCalls makes another volume of a deleted one's name, in a new process, by calls none of
-// which lasts as long as it takes to be certain that the first volume is gone.
+// TestTokensAfterRestartInShortCalls creates another volume of a deleted one's name, in a new process. Each of its
+// calls is too short to be certain that the first volume is gone.
 func TestTokensAfterRestartInShortCalls(t *testing.T) {
 	synctest.Test(t, tokensAfterRestartInShortCalls)
 }
@@ -194,8 +194,8 @@ func tokensAfterRestartInShortCalls(t *testing.T) {
 	}
 }
 
-// TestFailedVolumeOfAnotherRequestIsReplaced has EC2 refuse a token with which another volume was asked for that it has
-// given up, and show that volume late.
+// TestFailedVolumeOfAnotherRequestIsReplaced makes EC2 refuse a token that was used for another volume. EC2 has given
+// up that volume, and shows it late.
 func TestFailedVolumeOfAnotherRequestIsReplaced(t *testing.T) {
 	synctest.Test(t, failedVolumeOfAnotherRequestIsReplaced)
 }
@@ -229,7 +229,7 @@ func zones(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)
 	here := backends.Topology{"topology.ebs.csi.stowage.dev/zone": "region-1b"}
-	// by new nodes too, whose labels an autoscaler foretells
+	// by new nodes too, whose labels an autoscaler predicts
 	reachable := []backends.Topology{{"topology.kubernetes.io/zone": "region-1b"}}
 	for name, where := range map[string]backends.TopologyRequirement{
 		"required": {Requisite: []backends.Topology{here}},

@@ -14,43 +14,43 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 )
 
-// Config is what can be configured.
+// Config is the backend's configuration.
 type Config struct {
-	// AWS says where EC2 is and how to get in; the zero value for what the SDK finds by itself: AWS_REGION,
+	// AWS has EC2's address and the credentials. With the zero value the SDK finds them by itself: AWS_REGION,
 	// AWS_ENDPOINT_URL, the chain of credentials, the instance's metadata.
 	AWS aws.Config `json:"-"`
-	// ClusterID tells volumes of this cluster from those of others in the same account: only they are listed, and
-	// changed. It is the value of a tag; empty for what Kubernetes calls the cluster.
+	// ClusterID distinguishes volumes of this cluster from those of other clusters in the same account: only they are
+	// listed and changed. It is the value of a tag. If empty, Kubernetes' ID of the cluster is used.
 	ClusterID string `json:"clusterID"`
-	// ExtraTags are put on everything that is made.
+	// ExtraTags are added to everything that the driver creates.
 	ExtraTags map[string]string `json:"extraTags"`
-	// VolumeAttachLimit is how many attachments nodes are taken to allow; 0 for what EC2 says of their type. Set it for
-	// nodes that may not ask EC2.
+	// VolumeAttachLimit is how many attachments nodes allow; 0 for EC2's limit of their type. Set it for nodes that may
+	// not ask EC2.
 	VolumeAttachLimit int `json:"volumeAttachLimit"`
 	// ReservedAttachments are kept free on every node.
 	ReservedAttachments int `json:"reservedAttachments"`
-	// Rates are how often actions that change something may be asked for, by their names in EC2's API, where the account
-	// has other limits than the usual ones.
+	// Rates are the rate limits of actions that change something, by their names in EC2's API, if the account's limits
+	// differ from the usual ones.
 	Rates map[string]pace.Limit `json:"rates"`
 	// Timing is not for users.
 	Timing Timing `json:"-"`
-	// SysBlock is where the kernel shows block devices; empty for /sys/block.
+	// SysBlock is the directory in which the kernel shows block devices. NewConfig sets it to /sys/block.
 	SysBlock string `json:"-"`
 }
 
-// Timing is how the backend deals with EC2's pace.
+// Timing adapts the backend to EC2's pace.
 type Timing struct {
 	Call        time.Duration // bounds one request that changes something
-	Read        time.Duration // bounds one that does not: others wait for it to end
-	Settle      time.Duration // how long EC2 may take to show what was done
+	Read        time.Duration // bounds one read: others wait for it to end
+	Settle      time.Duration // how long EC2 may take to show a change
 	Gather      time.Duration // how long a modification waits for others of the same volume
-	Tick        time.Duration // the resolution of the times by which EC2's attachments of a volume differ
-	Least, Most time.Duration // between two looks at something that is waited for
-	Near        time.Duration // bounds a question to the metadata service; 0 for what is long enough in a machine
+	Tick        time.Duration // the resolution of the times that tell EC2's attachments of a volume apart
+	Least, Most time.Duration // between two looks at an awaited thing
+	Near        time.Duration // bounds a request to the metadata service; 0 for metadata.Near
 }
 
-// defaultTiming is for the real EC2, which promises nothing: its eventual consistency is said to be a matter of
-// seconds, in rare cases of minutes.
+// defaultTiming is for the real EC2, which guarantees nothing: its eventual consistency is said to take seconds, in
+// rare cases minutes.
 func defaultTiming() Timing {
 	return Timing{Call: 30 * time.Second, Read: 10 * time.Second, Settle: 2 * time.Minute, Gather: time.Second,
 		Tick: time.Second, Least: 10 * time.Millisecond, Most: 10 * time.Second}
@@ -100,8 +100,7 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	return &backends.Instance{Controller: b, Node: newNode(b, self, imds), NodeID: self.ID}, nil
 }
 
-// load reads the SDK's configuration unless there is one. The region of a node is found out with the rest of what the
-// node is.
+// load reads the SDK's configuration unless it is set. The region of a node is found out together with its instance.
 func (c *Config) load(ctx context.Context, isNode bool) error {
 	if c.AWS.Region != "" || c.AWS.Credentials != nil {
 		return nil
@@ -142,7 +141,7 @@ func positive(rates map[string]pace.Limit) bool {
 	return true
 }
 
-// isID reports whether a text has the form of EC2's IDs with the prefix. Nothing else may reach EC2 as one.
+// isID reports whether a text has the form of EC2's IDs with the prefix. No other text may reach EC2 as an ID.
 func isID(prefix, text string) bool {
 	const old, now = 8, 17 // digits
 	digits, ok := strings.CutPrefix(text, prefix+"-")

@@ -14,15 +14,15 @@ import (
 // defaultSize in bytes is that of aws-ebs-csi-driver.
 const defaultSize = 100 * gib
 
-// origin is what a volume is filled from; the zero value for nothing.
+// origin is the source of a volume's data; the zero value for none.
 type origin struct {
 	snapshot, volume string
 	bytes            int64
-	raw              bool   // made as a raw device
+	raw              bool   // created as a raw device
 	zone             string // where the volume must be; empty for anywhere
 }
 
-// design is everything about a volume that is to be made.
+// design has all properties of a volume to create.
 type design struct {
 	shape
 	origin
@@ -33,7 +33,7 @@ type design struct {
 	tags      map[string]string
 }
 
-// design checks the spec and decides. The same spec gives the same design, also after a restart.
+// design checks the spec and derives the design. The same spec gives the same design, also after a restart.
 func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (design, error) {
 	p, err := parametersOf(spec.Parameters)
 	if err != nil {
@@ -89,7 +89,7 @@ func (b *backend) zoneFor(ctx context.Context, spec backends.Spec, from origin) 
 	return from.zone, nil
 }
 
-// ask sends the request for the volume. A request with the same token makes the same volume.
+// ask sends the request for the volume. Requests with the same token create one volume.
 func (b *backend) ask(ctx context.Context, d design, token string) (reply, error) {
 	if d.volume != "" {
 		return b.askCopy(ctx, d, token)
@@ -123,7 +123,7 @@ func (b *backend) askCopy(ctx context.Context, d design, token string) (reply, e
 	return b.replyOf(out.Volumes[0], out.ResultMetadata), nil
 }
 
-// orSourceGone is orGone for what a volume was to be made from, if anything.
+// orSourceGone is orGone for the source of a volume, if it has one.
 func (b *backend) orSourceGone(ctx context.Context, id string, err error) error {
 	if id == "" {
 		return err
@@ -131,7 +131,7 @@ func (b *backend) orSourceGone(ctx context.Context, id string, err error) error 
 	return b.orGone(ctx, id, err)
 }
 
-// number, text and flag leave out of a request what was not asked for.
+// number, text and flag return nil for a zero value, so that a request omits it.
 func number(n int64) *int32 {
 	if n == 0 {
 		return nil

@@ -46,7 +46,7 @@ func (d driver) make(name string) *backends.Volume {
 	return v
 }
 
-// within bounds a call.
+// within bounds a call's time.
 func within(t *testing.T, limit time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	t.Cleanup(cancel)
@@ -74,7 +74,7 @@ func optionsAreChecked(t *testing.T) {
 	}
 }
 
-// undecided reports whether the outcome of a call is open, so that it is to be repeated.
+// undecided reports whether the outcome of a call is open, so that the call must be repeated.
 func undecided(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// staying fails for what may be deleted in a moment by a request of a call that has ended: whoever was told of it would
-// lose it. Kinds: Busy.
+// staying fails for a thing that a deletion may still remove, even if its call has ended: a caller that was given the
+// thing would lose it. Kinds: Busy.
 func (b *backend) staying(id string) error {
 	if what, busy := b.deleting.Under(id); busy {
 		return backends.Errorf(backends.Busy, "%s is under way: ask again", what)
@@ -20,8 +20,8 @@ func (b *backend) staying(id string) error {
 	return nil
 }
 
-// final takes care that no refusal of a deletion is final while an earlier request for it may still arrive: whoever
-// relied on that the thing stays would lose it. Kinds: those of the refusal; Unavailable.
+// final makes a refused deletion non-final while an earlier request for it may still arrive: a caller that relied on
+// the refusal would lose the thing. Kinds: those of the refusal; Unavailable.
 func (b *backend) final(id string, refusal error) error {
 	left := b.dying.left(id)
 	undecided := backends.Is(refusal, backends.Busy) || backends.Is(refusal, backends.Unavailable)
@@ -33,7 +33,7 @@ func (b *backend) final(id string, refusal error) error {
 			"again: %w", id, left.Round(time.Second), refusal)
 }
 
-// unanswered takes down a request to delete something that got no answer.
+// unanswered records a deletion request that got no answer.
 func (b *backend) unanswered(id string, err error) {
 	if backends.Is(err, backends.Unavailable) && !throttled(err) && !turnedAway(err) {
 		b.dying.note(id, 0)

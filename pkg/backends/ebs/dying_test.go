@@ -17,8 +17,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestWhatMayBeDeletedYetIsNotFound has the requests for a deletion arrive after the call, which has ended: nobody is
-// told of what they delete.
+// TestWhatMayBeDeletedYetIsNotFound makes the deletion requests arrive after their call has ended: callers do not get
+// the things that the requests delete.
 func TestWhatMayBeDeletedYetIsNotFound(t *testing.T) {
 	const late = 8 * time.Second
 	for name, patience := range map[string]time.Duration{
@@ -54,7 +54,7 @@ func whatMayBeDeletedYetIsNotFound(t *testing.T, patience, late time.Duration) {
 	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.Busy) {
 		t.Errorf("found the snapshot %+v with %v, want Busy", found, err)
 	}
-	<-time.After(late / 2) // The request's own time is over, and it has not arrived.
+	<-time.After(late / 2) // The request's own time is over, and the request has not arrived.
 	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), taken); !backends.Is(err, backends.Busy) {
 		t.Errorf("found the snapshot afterwards: %+v with %v, want Busy", found, err)
 	}
@@ -77,8 +77,8 @@ func whatMayBeDeletedYetIsNotFound(t *testing.T, patience, late time.Duration) {
 	}
 }
 
-// TestWhatMayBeDeletedYetIsNotMade has EC2 answer with a volume that another process has made with the token, and that
-// a request of this one may delete yet.
+// TestWhatMayBeDeletedYetIsNotMade makes EC2 answer with a volume that another process has created with the token. A
+// request of this process may still delete it.
 func TestWhatMayBeDeletedYetIsNotMade(t *testing.T) { synctest.Test(t, whatMayBeDeletedYetIsNotMade) }
 
 func whatMayBeDeletedYetIsNotMade(t *testing.T) {
@@ -94,7 +94,7 @@ func whatMayBeDeletedYetIsNotMade(t *testing.T) {
 		t.Fatalf("deleted without an answer: %v", err)
 	}
 	<-time.After(2 * time.Second) // The request's own time is over.
-	w.Server.SetLag(time.Hour)    // The name is looked for, and not shown.
+	w.Server.SetLag(time.Hour)    // A look by name does not show it.
 	if made, err := d.Create(within(t, time.Minute), region.Spec("v")); !undecided(err) {
 		t.Errorf("made %+v with %v, want Busy or Unavailable", made, err)
 	}
@@ -108,7 +108,7 @@ func whatMayBeDeletedYetIsNotMade(t *testing.T) {
 	}
 }
 
-// answering is a client of EC2 that answers an action in its place.
+// answering is a client of EC2 that answers one action itself.
 type answering struct {
 	aws.HTTPClient
 	action string
@@ -116,7 +116,7 @@ type answering struct {
 	answer string
 }
 
-// Do sends other requests on.
+// Do forwards other requests.
 func (a answering) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -130,8 +130,8 @@ func (a answering) Do(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(a.answer))}, nil
 }
 
-// TestWhatIsRefusedArrivesNoMore has a request for a deletion be answered with a code that nobody knows, and without
-// one: what EC2 refuses has no effect, and that on which it fails, or which somebody else answers, may have.
+// TestWhatIsRefusedArrivesNoMore answers a deletion request with an unknown code, and without one. A request that EC2
+// refuses has no effect. A request on which EC2 fails, or which another server answers, may have one.
 func TestWhatIsRefusedArrivesNoMore(t *testing.T) {
 	const unheard = "<Response><Errors><Error><Code>Unheard.Of</Code></Error></Errors></Response>"
 	for name, tt := range map[string]struct {
@@ -161,8 +161,8 @@ func TestWhatIsRefusedArrivesNoMore(t *testing.T) {
 	}
 }
 
-// TestRefusalIsNotFinalWhileADeletionMayArrive has EC2 refuse a deletion for good while an earlier request for it is on
-// its way: whoever relied on the refusal would lose what the other one deletes.
+// TestRefusalIsNotFinalWhileADeletionMayArrive makes EC2 refuse a deletion finally while an earlier request for it may
+// still arrive: a caller that relied on the refusal would lose the thing that the earlier request deletes.
 func TestRefusalIsNotFinalWhileADeletionMayArrive(t *testing.T) {
 	for name, row := range map[string]struct {
 		action string

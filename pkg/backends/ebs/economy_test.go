@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestCallsAreShared counts EC2's requests for one volume alone and for many at a time.
+// TestCallsAreShared counts the requests to EC2 for one volume alone and for many at a time.
 func TestCallsAreShared(t *testing.T) { synctest.Test(t, callsAreShared) }
 
 func callsAreShared(t *testing.T) {
@@ -48,7 +48,7 @@ func callsAreShared(t *testing.T) {
 	}
 }
 
-// TestDetachmentIsOneRequest detaches what was attached long ago.
+// TestDetachmentIsOneRequest detaches a volume that was attached long ago.
 func TestDetachmentIsOneRequest(t *testing.T) {
 	for name, other := range map[string]bool{"the process that has attached it": false, "a new leader": true} {
 		t.Run(name, func(t *testing.T) {

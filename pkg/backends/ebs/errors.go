@@ -13,14 +13,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// annotate completes the error of an operation; every method that is called from outside defers it.
+// annotate adds the operation and its subject to an error; every method that is called from outside defers it.
 func annotate(err *error, op, subject string) {
 	if *err != nil {
 		*err = failure.Of(failure.KindOf(*err), op, subject, *err)
 	}
 }
 
-// ofEC2 gives a Kind to what the SDK returned. What is no answer of EC2's says nothing about what was done.
+// ofEC2 gives the SDK's error a Kind. An error that is not EC2's answer says nothing about the request's effect.
 func ofEC2(err error) error {
 	if err == nil {
 		return nil
@@ -38,10 +38,10 @@ func ofEC2(err error) error {
 	return &backends.Error{Kind: kindOf(api), Err: &apiError{api, err}}
 }
 
-// apiError is EC2's own answer, without what the SDK puts around it.
+// apiError is EC2's own answer, without the SDK's additions.
 type apiError struct {
 	api   smithy.APIError
-	whole error // the SDK's, which has the status of the answer besides
+	whole error // the SDK's error, which also has the status of the answer
 }
 
 // Error renders it.
@@ -52,7 +52,7 @@ func (e *apiError) Error() string {
 // Unwrap returns the SDK's error.
 func (e *apiError) Unwrap() error { return e.whole }
 
-// codeOf is EC2's code of a failure; empty for one that EC2 did not answer with.
+// codeOf returns EC2's error code; empty if the error is not EC2's answer.
 func codeOf(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		return api.ErrorCode()
@@ -86,24 +86,24 @@ func kindOf(api smithy.APIError) backends.Kind {
 		"TagLimitExceeded", "TagPolicyViolation", "InvalidTagKey.Malformed":
 		return backends.Invalid
 	}
-	// Throttling goes by several names and faults of the server by more. All that is not known to be final is not.
+	// Throttling has several codes, and server faults have more. Only a known code is final.
 	return backends.Unavailable
 }
 
-// mentions reports whether EC2's answer has an ID in its message.
+// mentions reports whether the message of EC2's answer contains the ID.
 func mentions(err error, id string) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && strings.Contains(api.ErrorMessage(), id)
 }
 
-// throttled reports whether EC2 refused a request for its rate: then it has had no effect.
+// throttled reports whether EC2 refused a request for its rate. Such a request had no effect.
 func throttled(err error) bool {
 	_, ok := retry.DefaultThrottleErrorCodes[codeOf(err)]
 	return ok
 }
 
-// turnedAway reports whether EC2 refused a request, whatever the code: then it has had no effect. A fault of the server
-// may have come after the effect, and what the SDK finds no code in, and calls UnknownError, may not be of EC2.
+// turnedAway reports whether EC2 refused a request, whatever the code. Such a request had no effect. A server fault may
+// come after the effect. An error in which the SDK finds no code, and which it calls UnknownError, may not be from EC2.
 func turnedAway(err error) bool {
 	answer, ok := errors.AsType[*smithyhttp.ResponseError](err)
 	code := codeOf(err)

@@ -10,16 +10,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// hasFailed reports whether EC2 has given a volume up, while it was made or since. Its data cannot be had again, and it
-// never leaves that state ("error" in "EBS volume lifecycle", EBS User Guide).
+// hasFailed reports whether EC2 has given up a volume, during its creation or since. Its data are lost, and it never
+// leaves that state ("error" in "EBS volume lifecycle", EBS User Guide).
 func hasFailed(v types.Volume) bool { return v.State == types.VolumeStateError }
 
-// isLost reports whether a volume has failed and nobody has it any more. One that is attached cannot be removed yet,
-// and keeps its name.
+// isLost reports whether a volume has failed and is not attached. An attached volume cannot be removed yet, and keeps
+// its name.
 func isLost(v types.Volume) bool { return hasFailed(v) && len(v.Attachments) == 0 }
 
-// usable refuses a volume that has failed, and removes it so that another one can be made in its place. Kinds:
-// Unavailable.
+// usable refuses a failed volume, and removes it so that another one can be created in its place. Kinds: Unavailable.
 func (b *backend) usable(ctx context.Context, v types.Volume) error {
 	if !hasFailed(v) {
 		return nil
@@ -27,7 +26,7 @@ func (b *backend) usable(ctx context.Context, v types.Volume) error {
 	return b.givenUp(ctx, v)
 }
 
-// givenUp removes a volume that has failed, unless it is attached, and says so.
+// givenUp removes a failed volume unless it is attached, and returns the error for it.
 func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
 	if !isLost(v) {
 		return backends.Errorf(backends.Unavailable,
@@ -39,7 +38,7 @@ func (b *backend) givenUp(ctx context.Context, v types.Volume) error {
 		"EC2 has given up the volume %s (state error): check the KMS key and the quotas, it is made anew", *v.VolumeId)
 }
 
-// clear removes of the volumes of a name those that are lost: nothing else leads to them any more.
+// clear removes the lost volumes of a name: no other path leads to them.
 func (b *backend) clear(ctx context.Context, found []types.Volume) {
 	for _, v := range found {
 		if !isLost(v) {
@@ -53,9 +52,9 @@ func (b *backend) clear(ctx context.Context, found []types.Volume) {
 
 func isFailed(s types.Snapshot) bool { return s.State == types.SnapshotStateError }
 
-// checkWhole refuses a snapshot that EC2 has given up, with the Kind. It keeps its name: csi-snapshotter asks by name
-// whether a snapshot is ready and keeps the first handle, so that another snapshot's answer would be taken for this
-// one's.
+// checkWhole refuses, with the Kind, a snapshot that EC2 has given up. The snapshot keeps its name: csi-snapshotter
+// asks by name whether a snapshot is ready and keeps the first handle, so it would take another snapshot's answer for
+// this one's.
 func checkWhole(s types.Snapshot, kind backends.Kind) error {
 	if !isFailed(s) {
 		return nil
@@ -68,9 +67,9 @@ func checkWhole(s types.Snapshot, kind backends.Kind) error {
 		"delete its VolumeSnapshot and take another", aws.ToString(s.SnapshotId), reason)
 }
 
-// abandon is for a snapshot that EC2 had given up when it was first seen. Nobody was told of the call's own one: it
-// goes, and the next call takes another. Nothing is left then, so that the VolumeSnapshot may be deleted instead. One
-// that was made before may have been handed out.
+// abandon handles a snapshot that EC2 had given up when it was first seen. If it is the call's own, no caller knows it:
+// it is deleted, and the next call takes another. Nothing is left behind, so the VolumeSnapshot can be deleted instead.
+// An earlier snapshot may have been handed out.
 func (b *backend) abandon(ctx context.Context, s types.Snapshot, own bool) error {
 	if !own {
 		return checkWhole(s, backends.Exists)

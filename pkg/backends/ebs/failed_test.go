@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// isGivenUp checks that an error says which snapshot EC2 gave up, and what to do.
+// isGivenUp checks that an error names the snapshot that EC2 gave up, and advises what to do.
 func isGivenUp(t *testing.T, call string, err error, kind backends.Kind, handle string) {
 	t.Helper()
 	if !backends.Is(err, kind) || !strings.Contains(err.Error(), handle) ||
@@ -21,9 +21,9 @@ func isGivenUp(t *testing.T, call string, err error, kind backends.Kind, handle 
 	}
 }
 
-// TestFailedSnapshotIsNotAnother: csi-snapshotter asks for a snapshot by CreateSnapshot until it is ready, and keeps
-// the handle of the first answer. Were one that EC2 gave up answered with another, its content would be ready to use
-// with the handle of what has failed.
+// TestFailedSnapshotIsNotAnother: csi-snapshotter repeats CreateSnapshot until the snapshot is ready, and keeps the
+// handle of the first answer. If the driver answered for a failed snapshot with another one, the failed one's handle
+// would become ready to use.
 func TestFailedSnapshotIsNotAnother(t *testing.T) { synctest.Test(t, failedSnapshotIsNotAnother) }
 
 func failedSnapshotIsNotAnother(t *testing.T) {
@@ -54,7 +54,7 @@ func failedSnapshotIsNotAnother(t *testing.T) {
 	}
 }
 
-// TestSnapshotThatFailsAtOnceIsTakenAnew has EC2 give a snapshot up before anybody was told of it.
+// TestSnapshotThatFailsAtOnceIsTakenAnew makes EC2 give up a snapshot before any caller has its handle.
 func TestSnapshotThatFailsAtOnceIsTakenAnew(t *testing.T) {
 	synctest.Test(t, snapshotThatFailsAtOnceIsTakenAnew)
 }
@@ -83,8 +83,8 @@ func snapshotThatFailsAtOnceIsTakenAnew(t *testing.T) {
 	}
 }
 
-// TestFailedSnapshotTakesNoDataAlong deletes one that EC2 gave up beside a whole one of the name and the volume, which
-// may have been told of: an earlier version answered with it.
+// TestFailedSnapshotTakesNoDataAlong deletes a failed snapshot beside an intact one of the same name and volume. A
+// caller may know the intact one: an earlier version returned it.
 func TestFailedSnapshotTakesNoDataAlong(t *testing.T) {
 	synctest.Test(t, failedSnapshotTakesNoDataAlong)
 }
@@ -108,7 +108,7 @@ func failedSnapshotTakesNoDataAlong(t *testing.T) {
 	}
 }
 
-// TestFailedVolumeIsReplaced has the hardware of a volume fail after it was made, and reads show it as it was before.
+// TestFailedVolumeIsReplaced makes the hardware of a volume fail after its creation, while reads show an earlier state.
 func TestFailedVolumeIsReplaced(t *testing.T) {
 	for name, lag := range map[string]time.Duration{"shown": 0, "not shown yet": 5 * time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -136,8 +136,8 @@ func failedVolumeIsReplaced(t *testing.T, lag time.Duration) {
 	}
 }
 
-// TestFailedVolumeOfATokenIsNotHandedOut has EC2 answer with a volume that another process has made with the token, and
-// that has failed since, while reads show it whole.
+// TestFailedVolumeOfATokenIsNotHandedOut makes EC2 answer with a volume that another process has created with the
+// token. The volume has failed since, while reads show it intact.
 func TestFailedVolumeOfATokenIsNotHandedOut(t *testing.T) {
 	synctest.Test(t, failedVolumeOfATokenIsNotHandedOut)
 }
@@ -158,7 +158,7 @@ func failedVolumeOfATokenIsNotHandedOut(t *testing.T) {
 	}
 }
 
-// TestFailedVolumeStaysWhileItIsAttached has the hardware of a volume fail that an instance has.
+// TestFailedVolumeStaysWhileItIsAttached makes the hardware of an attached volume fail.
 func TestFailedVolumeStaysWhileItIsAttached(t *testing.T) {
 	synctest.Test(t, failedVolumeStaysWhileItIsAttached)
 }
@@ -182,7 +182,7 @@ func failedVolumeStaysWhileItIsAttached(t *testing.T) {
 	if err := d.f.Attach.Detach(t.Context(), failed.Handle, region.NodeA); err != nil {
 		t.Fatal(err)
 	}
-	w.Server.FailVolume(failed.Handle) // It still has.
+	w.Server.FailVolume(failed.Handle) // The volume is still in state error.
 	if v, err := d.Create(t.Context(), region.Spec("v")); err != nil || v.Handle == failed.Handle {
 		t.Errorf("made anew is %+v with %v", v, err)
 	}

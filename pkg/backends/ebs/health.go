@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Health returns what EC2's checks of the volume have found ("Amazon EBS volume status checks"). Kinds: NotFound.
+// Health returns the findings of EC2's checks of the volume ("Amazon EBS volume status checks"). Kinds: NotFound.
 func (b *backend) Health(ctx context.Context, handle string) (_ []backends.HealthIssue, err error) {
 	defer annotate(&err, "check volume", handle)
 	v, err := b.volume(ctx, handle)
@@ -21,7 +21,7 @@ func (b *backend) Health(ctx context.Context, handle string) (_ []backends.Healt
 	out, err := b.api.DescribeVolumeStatus(ctx, &ec2.DescribeVolumeStatusInput{VolumeIds: []string{handle}})
 	issues := issuesOf(v)
 	if err = ofEC2(err); isGone(err) {
-		return issues, nil // The volume has just been looked at: this read is older than it, and has no result of a check.
+		return issues, nil // The volume was just seen: this read is older, and has no check results.
 	}
 	if err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func (b *backend) Health(ctx context.Context, handle string) (_ []backends.Healt
 	return issues, nil
 }
 
-// ListHealth returns the cluster's volumes that are not well, in the order of their handles. Kinds: Busy for a token
-// that is not ListHealth's.
+// ListHealth returns the cluster's unhealthy volumes in the order of their handles. Kinds: Busy for a token that is not
+// ListHealth's.
 func (b *backend) ListHealth(ctx context.Context,
 	page backends.Page) (_ []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
@@ -41,7 +41,7 @@ func (b *backend) ListHealth(ctx context.Context,
 		func() ([]backends.VolumeHealth, error) { return b.unwell(ctx) })
 }
 
-// unwell looks for the cluster's volumes that are not well.
+// unwell finds the cluster's unhealthy volumes.
 func (b *backend) unwell(ctx context.Context) (unwell []backends.VolumeHealth, err error) {
 	impaired, err := b.impaired(ctx)
 	if err != nil {
@@ -61,8 +61,8 @@ func (b *backend) unwell(ctx context.Context) (unwell []backends.VolumeHealth, e
 	return unwell, nil
 }
 
-// impaired are the account's volumes that fail a check. The request knows no tags: it asks for the few that are not
-// well.
+// impaired returns the account's volumes that fail a check. The request cannot filter by tags: it asks for the few
+// impaired volumes of all owners.
 func (b *backend) impaired(ctx context.Context) (map[string][]backends.HealthIssue, error) {
 	found := map[string][]backends.HealthIssue{}
 	pages := ec2.NewDescribeVolumeStatusPaginator(b.api, &ec2.DescribeVolumeStatusInput{
@@ -81,7 +81,7 @@ func (b *backend) impaired(ctx context.Context) (map[string][]backends.HealthIss
 	return found, nil
 }
 
-// issuesOf is what a volume itself shows.
+// issuesOf returns the issues that a volume itself shows.
 func issuesOf(v types.Volume) []backends.HealthIssue {
 	if v.State != types.VolumeStateError {
 		return nil
@@ -90,7 +90,7 @@ func issuesOf(v types.Volume) []backends.HealthIssue {
 		Message: "EC2 has given the volume up (state error): restore it from a snapshot"}}
 }
 
-// issuesIn is what the checks of one volume say. Checks whose result is not known yet are no issue.
+// issuesIn returns the issues that the checks of one volume report. A check without a result is no issue.
 func issuesIn(status types.VolumeStatusItem) (issues []backends.HealthIssue) {
 	if status.VolumeStatus == nil || status.VolumeStatus.Status != types.VolumeStatusInfoStatusImpaired {
 		return nil

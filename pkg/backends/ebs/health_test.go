@@ -31,7 +31,7 @@ func TestWhatTheChecksOfEC2Say(t *testing.T) {
 	}
 }
 
-// A volume of somebody else that is not well is none of ours.
+// An unhealthy volume of another owner is not listed.
 func TestOthersAreNotListedAsUnwell(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)

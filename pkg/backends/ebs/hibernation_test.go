@@ -6,7 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// What is set up to hibernate is off only where somebody has shut it down: EC2 interrupts it in words of other causes.
+// A stopped instance that is set up to hibernate counts as off only if a user or the instance itself has shut it down:
+// an interruption by EC2 has reason codes of other causes.
 func TestHibernates(t *testing.T) {
 	for _, c := range []struct {
 		configured bool

@@ -12,10 +12,10 @@ import (
 )
 
 // identify finds out which instance this is: the one that the options name, or else the one that the metadata service
-// or the orchestrator tells of. What they say besides, such as the zone, is taken from whoever means the same instance.
+// or the orchestrator reports. Other facts, such as the zone, come only from a source that reports the same instance.
 // Kinds: Unavailable when there is no ID.
 func identify(ctx context.Context, imds service, options backends.Options) (metadata.Instance, error) {
-	if options.Node == nil { // a controller, or somebody who knows all that there is
+	if options.Node == nil { // a process that serves the controller only
 		return metadata.Instance{ID: options.NodeID}, nil
 	}
 	sources := []metadata.Source{imds.source(), metadata.Orchestrator(*options.Node, ofProviderID)}
@@ -39,15 +39,15 @@ func identify(ctx context.Context, imds service, options backends.Options) (meta
 	return self, nil
 }
 
-// unset is the last one that could have told.
+// unset returns the last source: a flag that is not set.
 func unset() metadata.Source {
 	return metadata.Source{Name: "--node-id", Get: func(context.Context) (metadata.Instance, error) {
 		return metadata.Instance{}, errors.New("is not set: set it, such as i-0123456789abcdef0, or see to one of the others")
 	}}
 }
 
-// ofProviderID reads what AWS's cloud controller manager writes: aws:///us-east-1a/i-0123456789abcdef0, where the zone
-// may be missing.
+// ofProviderID parses a providerID of AWS's cloud controller manager: aws:///us-east-1a/i-0123456789abcdef0, where the
+// zone may be missing.
 func ofProviderID(providerID string) (metadata.Instance, error) {
 	path, ok := strings.CutPrefix(providerID, "aws:///")
 	zone, id, cut := strings.Cut(path, "/")

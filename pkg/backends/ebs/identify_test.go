@@ -26,14 +26,14 @@ import (
 )
 
 // machine is an instance with its metadata service and its region's EC2, both over real sockets, and the environment of
-// a process that runs on it.
+// a process on it.
 type machine struct {
 	imds *imds.Service
 	ec2  *fake.Server
 	node *backends.NodeSource
 	id   string // as given
 	edit func(*ebs.Config)
-	near time.Duration // for the metadata service to answer; 0 for all that a busy machine needs
+	near time.Duration // timeout of the metadata service; 0 for as long as a busy machine needs
 	log  bytes.Buffer
 }
 
@@ -66,7 +66,7 @@ func object(info backends.NodeInfo, err error) *backends.NodeSource {
 		Get: func(context.Context) (backends.NodeInfo, error) { return info, err }}
 }
 
-// silence has the metadata service give no answer, which is not waited for either.
+// silence makes the metadata service give no answer, and the process not wait for one.
 func (m *machine) silence(mood imds.Mood) {
 	m.imds.Be(mood)
 	m.near = 10 * time.Millisecond
@@ -87,7 +87,7 @@ func (m *machine) open(t *testing.T) (*backends.Instance, error) {
 	})
 }
 
-// TestInstanceIsFound has the instance's ID and zone come from each of those who know.
+// TestInstanceIsFound takes the instance's ID and zone from each source that knows them.
 func TestInstanceIsFound(t *testing.T) {
 	missing := object(backends.NodeInfo{}, errors.New("does not exist"))
 	for _, row := range []struct {
@@ -155,7 +155,7 @@ func TestInstanceIsFound(t *testing.T) {
 				!strings.Contains(text, row.warns) {
 				t.Errorf("the log has\n%swant a warning of %q", text, row.warns)
 			}
-			// Who does not wait for an answer may not even have come to ask.
+			// A process that does not wait for an answer may not even have sent a request.
 			if asked := len(m.imds.Requests()) > 0; asked == (m.node == nil) && m.near == 0 {
 				t.Errorf("the metadata service was asked: %t", asked)
 			}
@@ -163,7 +163,7 @@ func TestInstanceIsFound(t *testing.T) {
 	}
 }
 
-// TestInstanceIsNotFound reads the sentences.
+// TestInstanceIsNotFound checks the error texts.
 func TestInstanceIsNotFound(t *testing.T) {
 	const unset = "; --node-id is not set: set it, such as i-0123456789abcdef0, or see to one of the others"
 	absent := `; the Node object "n" does not exist`
@@ -206,7 +206,7 @@ func TestInstanceIsNotFound(t *testing.T) {
 	}
 }
 
-// TestNoProxyIsAsked is about a proxy's answer, which would be about the proxy's instance.
+// TestNoProxyIsAsked: a proxy's answer would be about the proxy's own instance.
 func TestNoProxyIsAsked(t *testing.T) {
 	m := newMachine(t)
 	var asked atomic.Int32

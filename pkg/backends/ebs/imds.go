@@ -21,16 +21,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/metadata"
 )
 
-// service is the metadata service of EC2, in its second version only: the first one answers whoever can make something
-// in the instance send a request.
+// service is EC2's metadata service, in version 2 only: version 1 answers anyone who can make a process in the instance
+// send a request.
 type service struct {
 	client *imds.Client
 	at     string
-	off    bool // whoever configured the SDK does not want it asked
+	off    bool // the SDK's configuration disables it
 	limit  time.Duration
 }
 
-// newService makes a client of the service where the SDK's configuration says that it is. The limit bounds a question.
+// newService returns a client of the service at the address in the SDK's configuration. The limit bounds a request.
 func newService(config aws.Config, limit time.Duration) service {
 	s := service{limit: limit}
 	s.client = imds.NewFromConfig(config, func(o *imds.Options) {
@@ -54,7 +54,7 @@ func newService(config aws.Config, limit time.Duration) service {
 	return s
 }
 
-// source is the service as it is asked for the instance.
+// source returns the service as a source of the instance's identity.
 func (s service) source() metadata.Source {
 	return metadata.Source{
 		Name: "the metadata service at " + s.at, Get: s.instance, Timeout: s.limit,
@@ -80,7 +80,7 @@ func (s service) instance(ctx context.Context) (metadata.Instance, error) {
 		nil
 }
 
-// interfaces counts the instance's network interfaces as they are now.
+// interfaces counts the instance's current network interfaces.
 func (s service) interfaces(ctx context.Context) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
@@ -92,17 +92,17 @@ func (s service) interfaces(ctx context.Context) (int, error) {
 	return len(strings.Fields(string(text))), errors.Join(err, out.Content.Close())
 }
 
-// answer is what came of the last attempt of a request. The SDK's own error does not always tell: that for a token that
-// was not given wraps nothing.
+// answer is the outcome of a request's last attempt. The SDK's own error does not always tell: the error for a token
+// that was not granted wraps nothing.
 type answer struct {
 	status int // 0 for none
 	err    error
 }
 
-// answerKey is for the answer in the context of a request.
+// answerKey is the key for the answer in the context of a request.
 type answerKey struct{}
 
-// watch notes what comes of each attempt.
+// watch records the outcome of each attempt.
 func watch(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("Watch",
 		func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
@@ -118,7 +118,7 @@ func watch(stack *middleware.Stack) error {
 		}), middleware.After)
 }
 
-// failure goes on with a sentence that the service's name begins.
+// failure returns an error that continues a sentence beginning with the service's name.
 func (a answer) failure(err error) error {
 	switch {
 	case a.status == http.StatusForbidden:
@@ -136,8 +136,8 @@ func (a answer) failure(err error) error {
 	return fmt.Errorf("%w: %w", metadata.ErrSilent, err)
 }
 
-// isOfService reports whether a failure comes from the metadata service, where the SDK looks for credentials last:
-// there were none elsewhere.
+// isOfService reports whether an error comes from the metadata service, where the SDK looks for credentials last: it
+// found none elsewhere.
 func isOfService(err error) bool {
 	for {
 		op, ok := errors.AsType[*smithy.OperationError](err)

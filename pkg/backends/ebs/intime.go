@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
-// inTime has a request ask whether its caller's time has ended at the last moment that there is: when its body is put
-// on a connection, which may have to be made first. EC2 heeds no request without its body.
+// inTime makes a request check at the last moment whether its caller's time has ended: when its body is written to a
+// connection, which may have to be opened first. EC2 ignores a request without its body.
 func inTime(ctx context.Context, in middleware.FinalizeInput,
 	next middleware.FinalizeHandler) (out middleware.FinalizeOutput, data middleware.Metadata, err error) {
 	request, ok := in.Request.(*smithyhttp.Request)
@@ -25,7 +25,7 @@ func inTime(ctx context.Context, in middleware.FinalizeInput,
 	return next.HandleFinalize(ctx, in)
 }
 
-// punctual is a body that begins in its caller's time or not at all.
+// punctual is a body that is begun within its caller's time or not at all.
 type punctual struct {
 	ctx   context.Context //nolint:containedctx // Whether it may be sent depends on it.
 	body  io.Reader

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestNothingIsSentLate has what a request needs come after its call has ended.
+// TestNothingIsSentLate makes the prerequisites of a request arrive after its call has ended.
 func TestNothingIsSentLate(t *testing.T) {
 	for name, late := range map[string]struct{ credentials, connection bool }{
 		"the credentials": {credentials: true},

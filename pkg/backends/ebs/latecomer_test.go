@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestLatecomerHearsNoRefusalOfAnother has somebody want a change when the request for another one is on its way, which
-// EC2 refuses: nobody has asked for the later change yet.
+// TestLatecomerHearsNoRefusalOfAnother requests a change while the request for another one, which EC2 refuses, is under
+// way. EC2 has not seen the later change yet.
 func TestLatecomerHearsNoRefusalOfAnother(t *testing.T) {
 	const roots = 3 // root disks, of 8 GiB and 3000 iops
 	grow := func(d driver, handle string) error {

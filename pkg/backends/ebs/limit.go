@@ -14,29 +14,27 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// A node that may not ask EC2 takes this for granted. It is less than what next to any instance allows, on purpose: too
-// few volumes leave a pod pending, which a person and an autoscaler see, and which more nodes cure. Too many send pods
-// to a node where their volumes can never be attached, which is what users complain about most. And without any limit
-// at all, or by refusing to say one, the node would be worse off: full without end, or unable to use the volumes that
-// it has.
+// A node that may not ask EC2 assumes these numbers. They are lower than the limit of almost every instance, on
+// purpose. Too few volumes leave a pod pending, which people and autoscalers see, and which more nodes cure. Too many
+// send pods to a node where their volumes can never be attached, which is the most frequent complaint of users. Without
+// a limit the node would be filled without end; if it failed to report one, it could not use the volumes that it has.
 const (
-	// assumedAttachments is for instances on which interfaces and disks share 28 attachments, or 27 ("Amazon EBS volume
-	// limits for Amazon EC2 instances"). A few kinds, mostly with accelerators, have fewer: for them volumeAttachLimit
-	// must be set.
+	// assumedAttachments is for instances whose interfaces and disks share 28 attachments, or 27 ("Amazon EBS volume
+	// limits for Amazon EC2 instances"). A few types, mostly with accelerators, have fewer: they need volumeAttachLimit.
 	assumedAttachments = 26
-	// assumedInterfaces is what up to 32 processors can have, when even the metadata service does not tell.
+	// assumedInterfaces is the maximum with up to 32 processors, if even the metadata service does not tell.
 	assumedInterfaces = 8
-	// rootDisks is what an instance has started from.
+	// rootDisks counts the disk from which an instance has started.
 	rootDisks = 1
 )
 
-// kindLimit is what EC2 says of a kind of instances. It does not change.
+// kindLimit is EC2's limit for an instance type. It does not change.
 type kindLimit struct {
 	attachments int
 	shared      bool
 }
 
-// Limit is how many volumes can be attached to this instance; 0 when EC2 does not know its type's limit.
+// Limit returns how many volumes can be attached to this instance; 0 when EC2 does not know its type's limit.
 func (n *node) Limit(ctx context.Context) (_ int64, err error) {
 	defer annotate(&err, "attach limit of", n.self.ID)
 	m, err := n.machine.Get(ctx)
@@ -46,8 +44,7 @@ func (n *node) Limit(ctx context.Context) (_ int64, err error) {
 	return m.Volumes(), err
 }
 
-// isBarred reports whether a node may not ask EC2, or has nothing to prove who it is, and that is not likely to change
-// soon.
+// isBarred reports whether a node may not ask EC2, or has no credentials, which is not likely to change soon.
 func isBarred(err error) bool { return backends.Is(err, backends.Denied) || isOfService(err) }
 
 // look asks EC2 about this instance.
@@ -65,15 +62,16 @@ func (n *node) look(ctx context.Context) (limits.Machine, error) {
 	return n.typed(ctx, m, instance.InstanceType)
 }
 
-// isForeign reports whether the driver has not attached a disk. Its names are also those that AWS advises for the data
-// disks of an image, /dev/sdf to /dev/sdp; but what is deleted with the instance is none of the driver's, which never
-// asks for that.
+// isForeign reports whether a disk was not attached by the driver. Some of the driver's device names, /dev/sdf to
+// /dev/sdp, are also those that AWS recommends for the data disks of an image. But a disk that is deleted with its
+// instance is never the driver's, which does not request that.
 func isForeign(disk types.InstanceBlockDeviceMapping) bool {
 	return !slices.Contains(deviceNames(), aws.ToString(disk.DeviceName)) ||
 		disk.Ebs != nil && aws.ToBool(disk.Ebs.DeleteOnTermination)
 }
 
-// guess is what the instance itself knows of its attachments, and never too little of it.
+// guess returns what the instance itself knows about its attachments. Of its EBS volumes, it counts only the root disk
+// as foreign.
 func (n *node) guess(ctx context.Context, because error) (limits.Machine, error) {
 	n.tellBarred(because)
 	m := limits.Machine{Interfaces: assumedInterfaces, ForeignDisks: rootDisks, Reserved: n.b.config.ReservedAttachments}
@@ -90,12 +88,12 @@ func (n *node) guess(ctx context.Context, because error) (limits.Machine, error)
 		}
 	}
 	if isOfService(because) {
-		return n.typed(ctx, m, "") // Whoever cannot prove who it is need not ask again.
+		return n.typed(ctx, m, "") // Without credentials, asking again is useless.
 	}
 	return n.typed(ctx, m, types.InstanceType(n.self.Type))
 }
 
-// typed fills in what the instance's type allows; an empty one when nobody can tell.
+// typed sets the limits of the instance's type, which is empty if unknown.
 func (n *node) typed(ctx context.Context, m limits.Machine, kind types.InstanceType) (limits.Machine, error) {
 	if m.Attachments = n.b.config.VolumeAttachLimit; m.Attachments > 0 {
 		return m, nil
@@ -109,7 +107,7 @@ func (n *node) typed(ctx context.Context, m limits.Machine, kind types.InstanceT
 	return m, err
 }
 
-// kindLimit asks EC2 about this instance's type, once.
+// kindLimit asks EC2 for the limit of this instance's type, and keeps a known answer.
 func (n *node) kindLimit(ctx context.Context, kind types.InstanceType) (kindLimit, error) {
 	if known := n.kind.Load(); known != nil {
 		return *known, nil
@@ -135,7 +133,7 @@ func (n *node) kindLimit(ctx context.Context, kind types.InstanceType) (kindLimi
 	return known, nil
 }
 
-// tellBarred tells, once, what is missing and what is done about it.
+// tellBarred logs, once, what is missing and what the node assumes instead.
 func (n *node) tellBarred(because error) {
 	n.barred.Do(func() {
 		n.b.log.Error("this node may not ask EC2 how many volumes can be attached to it: a low number is assumed; "+

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/imds"
 )
 
-// TestLimitWithoutPermission is about nodes that may not ask EC2 for all that it takes. The instance has 12
-// attachments, 2 of them with interfaces.
+// TestLimitWithoutPermission covers nodes that may not ask EC2 for everything. The instance has 12 attachments, 2 of
+// them with interfaces.
 func TestLimitWithoutPermission(t *testing.T) {
 	none := func(m *machine) {
 		m.ec2.Forbid("DescribeInstances", "DescribeInstanceTypes")
@@ -77,7 +77,7 @@ func TestLimitWithoutPermission(t *testing.T) {
 	}
 }
 
-// TestLimitIsNotGuessed has EC2 be out of reach, as it may be for a while.
+// TestLimitIsNotGuessed makes EC2 unreachable, as it may be for a while.
 func TestLimitIsNotGuessed(t *testing.T) {
 	m := newMachine(t)
 	t.Setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// lists are what enumerations keep. EC2's own pages have no order that would survive a change between two of them.
+// lists keep the results of enumerations. EC2's own pages have no order that survives a change between two pages.
 type lists struct {
 	volumes   listings[backends.Volume]
 	snapshots listings[backends.Snapshot]
@@ -34,8 +34,8 @@ func (b *backend) List(ctx context.Context, page backends.Page) (_ []backends.Vo
 		})
 }
 
-// ListSnapshots returns the cluster's snapshots, or those of one volume, in the order of their handles, without those
-// that nobody was told of. One that failed is not ready. Kinds: as List.
+// ListSnapshots returns the cluster's snapshots, or those of one volume, in the order of their handles. It omits
+// snapshots that no caller knows. A failed snapshot is not ready. Kinds: as List.
 func (b *backend) ListSnapshots(ctx context.Context, volume string,
 	page backends.Page) (_ []backends.Snapshot, next string, err error) {
 	defer annotate(&err, "list snapshots", volume)

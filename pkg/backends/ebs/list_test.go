@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestPagesAreCheap: an enumeration asks EC2 for each of its pages once, however many pages it is read in.
+// TestPagesAreCheap: an enumeration requests each page of EC2 once, however many pages the caller reads.
 func TestPagesAreCheap(t *testing.T) { synctest.Test(t, pagesAreCheap) }
 
 func pagesAreCheap(t *testing.T) {
@@ -45,8 +45,8 @@ func pagesAreCheap(t *testing.T) {
 	}
 }
 
-// TestPagesGoOn: an enumeration goes on after its last handle when what it found at its beginning is not kept any more,
-// in this process or in the next one, and shows what is there by then.
+// TestPagesGoOn: if its results are no longer kept, in this process or in the next one, an enumeration continues after
+// its last handle, and shows the current state.
 func TestPagesGoOn(t *testing.T) { synctest.Test(t, pagesGoOn) }
 
 func pagesGoOn(t *testing.T) {
@@ -89,7 +89,7 @@ func fill(t *testing.T, d driver, volumes int) {
 	group.Wait()
 }
 
-// TestFewQuestionsFindWhatIsGone lists snapshots of which another process has deleted some, while reads show them.
+// TestFewQuestionsFindWhatIsGone lists snapshots of which another process has deleted some, while reads show them all.
 func TestFewQuestionsFindWhatIsGone(t *testing.T) { synctest.Test(t, fewQuestionsFindWhatIsGone) }
 
 func fewQuestionsFindWhatIsGone(t *testing.T) {

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// keepListing is how long an enumeration may take before it costs EC2's pages again. What it shows is as old as its
+	// keepListing is how long an enumeration may take before it requests EC2's pages again. Its results are as old as its
 	// beginning.
 	keepListing = time.Minute
-	// mostListings is how many enumerations of a kind are kept: each holds all that there is.
+	// mostListings is how many enumerations of a kind are kept: each holds all its results.
 	mostListings = 2
 )
 
-// listings keep what an enumeration found at its beginning, so that the pages after the first one ask EC2 for nothing.
-// A token names the last handle and the listing: where that is gone, the enumeration goes on after the handle in a new
-// one.
+// listings keep the results of an enumeration, so that only the first page makes requests to EC2. A token names the
+// last handle and the listing. If the listing is gone, the enumeration continues after the handle in a new one.
 type listings[T any] struct {
 	mu   sync.Mutex
 	made uint64
@@ -35,8 +34,8 @@ type listing[T any] struct {
 	gone        map[string]bool // deleted since, by this process
 }
 
-// page returns the page of an enumeration. The query tells those apart that find different things; find looks for all
-// of them. Kinds: Busy for a token that is not of such an enumeration, and those of find.
+// page returns a page of an enumeration. The query identifies what is enumerated; find returns all of it. Kinds: Busy
+// for a token that is not of such an enumeration, and those of find.
 func (l *listings[T]) page(page backends.Page, prefix, query string, handle func(T) string,
 	find func() ([]T, error)) ([]T, string, error) {
 	place, err := pagetoken.Parse(page.Token, func(place string) bool {
@@ -66,7 +65,7 @@ func (l *listings[T]) page(page backends.Page, prefix, query string, handle func
 	return slices.Clone(found), next, nil
 }
 
-// find returns a listing that is kept, without what was deleted since.
+// find returns a kept listing, without the things that were deleted since.
 func (l *listings[T]) find(name, query string, handle func(T) string) ([]T, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +101,7 @@ func (l *listings[T]) drop(name string) {
 	l.kept = slices.DeleteFunc(l.kept, func(kept listing[T]) bool { return kept.name == name })
 }
 
-// without notes how a deletion ended: what is gone is listed no more.
+// without records the outcome of a deletion: a deleted thing is no longer listed.
 func (l *listings[T]) without(handle string, err error) {
 	if err != nil && !isGone(err) {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Machine returns what EC2 says of a node's instance. EC2 forgets a terminated instance after an hour or so: NotFound
-// proves nothing, since another account or region, or a read that is behind, has the same answer.
+// Machine returns what EC2 reports about a node's instance. EC2 forgets a terminated instance after about an hour.
+// NotFound proves nothing, since another account or region, or a read that lags, gives the same answer.
 func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ backends.Machine, err error) {
 	defer annotate(&err, "state of", query.Node)
 	if err := sameInstance(query); err != nil {
@@ -25,13 +25,13 @@ func (b *backend) Machine(ctx context.Context, query backends.MachineQuery) (_ b
 	m := backends.Machine{State: machineState(instance.State), Began: aws.ToTime(instance.LaunchTime)}
 	m.Says = describeInstance(query.Node, instance)
 	if m.State == backends.MachineStopped && hibernates(instance) {
-		m.State = "" // Nothing writes, and its memory has what it will write.
+		m.State = "" // Nothing writes, but its memory holds what it will write.
 		m.Says += ": it may hibernate, and go on where it was once it is started. Terminate it, or start and stop it"
 	}
 	return m, nil
 }
 
-// sameInstance fails when a query names no instance, or two.
+// sameInstance fails if a query names no instance, or two.
 func sameInstance(query backends.MachineQuery) error {
 	if !isID("i", query.Node) {
 		return backends.Errorf(backends.Invalid, "%q is no EC2 instance, such as i-0123456789abcdef0", query.Node)
@@ -51,7 +51,7 @@ func sameInstance(query backends.MachineQuery) error {
 	return nil
 }
 
-// machineState reads the state. Only the two words that say that the instance is off are taken for that.
+// machineState maps EC2's state. Only EC2's two states of an instance that is off count as off.
 func machineState(state *types.InstanceState) backends.MachineState {
 	if state == nil {
 		return ""
@@ -69,8 +69,8 @@ func machineState(state *types.InstanceState) backends.MachineState {
 	return ""
 }
 
-// hibernates reports whether an instance that is stopped may keep what was in its memory. EC2 says so in a word of its
-// own where a person asked for it, and not where it interrupts a Spot instance that is set up for it.
+// hibernates reports whether a stopped instance may keep the content of its memory. EC2 gives a special reason if a
+// person requested that, but not if it interrupts a Spot instance that is set up for it.
 func hibernates(i types.Instance) bool {
 	code := ""
 	if i.StateReason != nil {

@@ -50,7 +50,7 @@ func machineOfEC2(t *testing.T) {
 	}
 }
 
-// What is not the state of one instance is an error, so that nobody takes it for one.
+// An answer that is not the state of one instance is an error, so that no caller takes it for one.
 func TestMachineThatIsNotKnown(t *testing.T) { synctest.Test(t, machineThatIsNotKnown) }
 
 func machineThatIsNotKnown(t *testing.T) {

@@ -16,8 +16,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestWhatIsDeletedWhileItIsFound has a process delete what it made a moment ago, while another call has seen it and
-// asks whether it is there. EC2's no proves nothing about what is so young, but its yes to the deletion does.
+// TestWhatIsDeletedWhileItIsFound makes a process delete a thing that it created a moment ago, while another call has
+// seen the thing and asks whether it exists. EC2's "not found" proves nothing for such a young thing, but its success
+// of the deletion does.
 func TestWhatIsDeletedWhileItIsFound(t *testing.T) {
 	for name, row := range map[string]struct {
 		answered bool
@@ -51,7 +52,7 @@ func TestWhatIsDeletedWhileItIsFound(t *testing.T) {
 	}
 }
 
-// TestDeletionIsKnownWhoseCallerHasLeft has EC2 answer the deletion of a young snapshot when nobody waits for that.
+// TestDeletionIsKnownWhoseCallerHasLeft makes EC2 answer the deletion of a young snapshot after the caller has left.
 func TestDeletionIsKnownWhoseCallerHasLeft(t *testing.T) {
 	synctest.Test(t, deletionIsKnownWhoseCallerHasLeft)
 }
@@ -74,7 +75,7 @@ func deletionIsKnownWhoseCallerHasLeft(t *testing.T) {
 	}
 }
 
-// meanwhile is a process that deletes something just before it asks EC2 about it.
+// meanwhile is a process that deletes a thing just before it asks EC2 about it.
 type meanwhile struct {
 	*testing.T
 	d       driver
@@ -83,8 +84,8 @@ type meanwhile struct {
 	removed chan error
 }
 
-// newMeanwhile has the question wait until EC2 has carried the deletion out, and the answer to that on its way until
-// then or, unless it is answered, until the end.
+// newMeanwhile delays the question until EC2 has carried out the deletion. If answered is set, the answer to the
+// deletion arrives at once, otherwise at the end of the test.
 func newMeanwhile(t *testing.T, deletion, question string, answered bool) *meanwhile {
 	t.Helper()
 	m := &meanwhile{T: t, release: make(chan struct{}), removed: make(chan error, 1)}
@@ -96,7 +97,7 @@ func newMeanwhile(t *testing.T, deletion, question string, answered bool) *meanw
 	ask := sync.OnceFunc(func() {
 		go func() { m.removed <- m.remove() }()
 		<-carriedOut
-		<-time.After(time.Second / 2) // It is gone, and the answer is here if it comes.
+		<-time.After(time.Second / 2) // The thing is gone, and the answer has arrived if answered is set.
 	})
 	m.d = open(t, region.New(t, region.Quick(), 0), func(c *ebs.Config) {
 		c.AWS.HTTPClient = before{after{c.AWS.HTTPClient, deletion, hold}, question, ask}
@@ -104,7 +105,7 @@ func newMeanwhile(t *testing.T, deletion, question string, answered bool) *meanw
 	return m
 }
 
-// ended checks how the question ended, and that the deletion did.
+// ended checks the outcome of the question, and that the deletion succeeded.
 func (m *meanwhile) ended(err error, want backends.Kind) {
 	m.Helper()
 	if !backends.Is(err, want) {
@@ -120,7 +121,7 @@ func (m *meanwhile) ended(err error, want backends.Kind) {
 	}
 }
 
-// after does something when an action has been carried out, before its answer comes.
+// after calls a function when an action has been carried out, before its answer arrives.
 type after struct {
 	aws.HTTPClient
 	action string

@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// outcome is what has come of a modification for all who wanted something of it.
+// outcome is the outcome of a modification for all callers that wanted a part of it.
 type outcome struct {
-	of      *change // what was gathered for it; who joined another change came late
+	of      *change // the collected change; a caller that joined another one came late
 	volume  types.Volume
-	refusal error // for what was wanted and could not be had
+	refusal error // why EC2 refused the rest, if it did
 }
 
-// refusesPart reports whether EC2 has refused a modification for good, so that a part of it may be possible.
+// refusesPart reports whether EC2's refusal of a modification is final, so that a part of it may be possible.
 func refusesPart(err error) bool {
 	switch backends.KindOf(err) {
 	case backends.Invalid, backends.OutOfRange, backends.Exhausted:
@@ -27,9 +27,8 @@ func refusesPart(err error) bool {
 	}
 }
 
-// sendParts tries what was gathered in its parts, after EC2 has refused all of it together: a wish that cannot be met
-// must not keep the others from theirs. EC2 takes only one of them. Growing comes first, since a full volume cannot
-// wait.
+// sendParts tries the parts of a change, after EC2 has refused it as a whole: one impossible part must not block the
+// other. EC2 accepts only one of them. Growing comes first, since a full volume cannot wait.
 func (b *backend) sendParts(ctx context.Context, v types.Volume, want change, refusal error) (outcome, error) {
 	if want.gib == 0 || want.Mutable == (Mutable{}) {
 		return outcome{}, refusal
@@ -49,8 +48,8 @@ func (b *backend) sendParts(ctx context.Context, v types.Volume, want change, re
 	return outcome{}, refusal
 }
 
-// madeSo waits until a modification that EC2 has accepted shows. A read that shows another type or performance may be
-// from before, when the volume was so already; a size stays.
+// madeSo waits until an accepted modification shows. A read that shows the wanted type and performance may be from an
+// earlier time at which the volume had them already; a size never goes back.
 func (b *backend) madeSo(ctx context.Context, id string, want change) (types.Volume, error) {
 	for {
 		v, err := b.volumes.Until(ctx, "modify", id,
@@ -69,8 +68,8 @@ func (b *backend) madeSo(ctx context.Context, id string, want change) (types.Vol
 	}
 }
 
-// refusedFor finds out why EC2 takes a change for wrong whose rules were checked before: the volume may be as is wanted
-// already, or other than it was shown. Kinds: Busy for the latter; those of the refusal.
+// refusedFor finds out why EC2 rejects a change whose rules were checked before: the volume may be as wanted already,
+// or differ from what reads showed. Kinds: Busy for the latter; those of the refusal.
 func (b *backend) refusedFor(ctx context.Context, v types.Volume, want change,
 	refusal error) (types.Volume, error) {
 	now, err := b.probe(ctx, aws.ToString(v.VolumeId))

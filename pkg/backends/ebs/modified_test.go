@@ -13,12 +13,12 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestOneBadWishFailsNoOther has a volume grown and changed by one request, of which EC2 refuses a part.
+// TestOneBadWishFailsNoOther grows and changes a volume in one request, of which EC2 refuses a part.
 func TestOneBadWishFailsNoOther(t *testing.T) {
 	const roots = 3 // root disks, of 8 GiB and 3000 iops
 	for name, row := range map[string]struct {
 		limit           func(c *fake.Config)
-		growing, faster backends.Kind // what they fail with
+		growing, faster backends.Kind // the Kinds of their failures
 	}{
 		"no room for iops":   {limit: func(c *fake.Config) { c.MaxIOPS = roots*3000 + 3500 }, faster: backends.Exhausted},
 		"no room for a size": {limit: func(c *fake.Config) { c.MaxGiB = roots*8 + 17 }, growing: backends.Exhausted},
@@ -55,9 +55,9 @@ func TestOneBadWishFailsNoOther(t *testing.T) {
 	}
 }
 
-// TestOldReadsEndNoChange changes a volume back to what it was, and reads show it so while EC2 is at work.
+// TestOldReadsEndNoChange changes a volume back to an earlier state. Reads show that state while EC2 is at work.
 func TestOldReadsEndNoChange(t *testing.T) {
-	for seed := range uint64(8) { // Reads go back to other instants with each.
+	for seed := range uint64(8) { // Each seed makes reads show different instants.
 		synctest.Test(t, func(t *testing.T) { oldReadsEndNoChange(t, seed) })
 	}
 }
@@ -84,8 +84,8 @@ func oldReadsEndNoChange(t *testing.T, seed uint64) {
 	}
 }
 
-// TestChangeWithoutAnAnswerIsFound has EC2 do what it was asked and the answer be lost, and reads show the volume as it
-// was before.
+// TestChangeWithoutAnAnswerIsFound makes EC2 carry out a request whose answer is lost, while reads show the volume as
+// it was before.
 func TestChangeWithoutAnAnswerIsFound(t *testing.T) { synctest.Test(t, changeWithoutAnAnswerIsFound) }
 
 func changeWithoutAnAnswerIsFound(t *testing.T) {
@@ -109,7 +109,7 @@ func changeWithoutAnAnswerIsFound(t *testing.T) {
 	}
 }
 
-// fails reports whether an error is of the Kind, and whether there is none if that is the zero value.
+// fails reports whether an error is of the Kind, or nil if the Kind is zero.
 func fails(err error, kind backends.Kind) bool {
 	var none backends.Kind
 	return err == nil && kind == none || err != nil && backends.Is(err, kind)

@@ -14,20 +14,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
-// changes are modifications that wait for others of their volume: EC2 takes hours between two of them, so that growing
-// and changing a volume at about the same time must be one request.
+// changes are modifications that are collected per volume. EC2 requires hours between two modifications of a volume, so
+// growing and changing it at about the same time must be one request.
 type changes struct {
 	mu      sync.Mutex
 	pending map[string]*change // by ID
 }
 
-// change is what several callers want of a volume.
+// change is the modification of a volume that several callers want.
 type change struct {
-	gib int64 // at least; 0 for no matter
+	gib int64 // at least; 0 for any
 	Mutable
 }
 
-// merge adds what another caller wants. It is false for what contradicts.
+// merge adds another caller's change. It returns false for a contradiction.
 func (c *change) merge(other change) bool {
 	if differ(c.Type, other.Type) || differ(c.IOPS, other.IOPS) || differ(c.Throughput, other.Throughput) {
 		return false
@@ -94,17 +94,17 @@ func (b *backend) Modify(ctx context.Context, handle string, mutable any) (err e
 	return err
 }
 
-// shapeOf is a volume's shape.
+// shapeOf returns a volume's shape.
 func shapeOf(v types.Volume) shape {
 	s := shape{kind: string(v.VolumeType), gib: int64(aws.ToInt32(v.Size)), iops: int64(aws.ToInt32(v.Iops)),
 		throughput: int64(aws.ToInt32(v.Throughput))}
 	if l, err := rulesOf(s.kind); err == nil && l.mostIOPS == 0 {
-		s.iops = 0 // what gp2 says there is its baseline
+		s.iops = 0 // EC2 reports the baseline of gp2 there
 	}
 	return s
 }
 
-// modify joins what others want of the volume at the moment and waits until the volume is so.
+// modify joins the pending change of the volume, and waits until the volume is as wanted.
 func (b *backend) modify(ctx context.Context, id string, want change) (types.Volume, error) {
 	joined, ok := b.join(id, want)
 	if !ok {
@@ -119,7 +119,7 @@ func (b *backend) modify(ctx context.Context, id string, want change) (types.Vol
 	switch {
 	case err == nil && want.met(made.volume), backends.Is(err, backends.Busy), backends.Is(err, backends.Unavailable):
 		return made.volume, err
-	case made.of != joined: // The request was sent before. What EC2 has refused is another's.
+	case made.of != joined: // The request was sent before. EC2 has refused another caller's change.
 		return made.volume, backends.Errorf(backends.Busy, "another modification was under way: ask again")
 	}
 	return made.volume, cmp.Or(err, want.target(made.volume).check(), made.refusal,
@@ -137,7 +137,7 @@ func (b *backend) join(id string, want change) (*change, bool) {
 	return pending, pending.merge(want)
 }
 
-// drop takes back what was gathered too late. Others who joined it are told to ask again.
+// drop withdraws a change that was collected too late. Other callers that joined it are told to retry.
 func (b *backend) drop(id string, joined *change) {
 	b.changes.mu.Lock()
 	defer b.changes.mu.Unlock()
@@ -146,7 +146,7 @@ func (b *backend) drop(id string, joined *change) {
 	}
 }
 
-// take ends the gathering: nothing joins what it returns any more.
+// take ends the collection: no caller joins the returned change any more.
 func (b *backend) take(id string) *change {
 	b.changes.mu.Lock()
 	defer b.changes.mu.Unlock()
@@ -158,21 +158,21 @@ func (b *backend) take(id string) *change {
 	return pending
 }
 
-// met reports whether the volume is as is wanted.
+// met reports whether the volume is as wanted.
 func (c change) met(v types.Volume) bool {
 	have := shapeOf(v)
 	return have.gib >= c.gib && have.with(c.Mutable) == have
 }
 
-// target is what the volume is to be.
+// target returns the wanted shape of the volume.
 func (c change) target(v types.Volume) shape {
 	s := shapeOf(v)
 	s.gib = max(s.gib, c.gib)
 	return s.with(c.Mutable)
 }
 
-// possible is as much of the change as the volume can have. A change of performance that breaks EC2's rules must not
-// keep the volume from growing.
+// possible returns the part of the change that the volume can have. A change of performance that breaks EC2's rules
+// must not keep the volume from growing.
 func (c change) possible(v types.Volume) (change, error) {
 	err := c.target(v).check()
 	if grow := (change{gib: c.gib}); err != nil && c.gib != 0 && grow.target(v).check() == nil {
@@ -181,7 +181,7 @@ func (c change) possible(v types.Volume) (change, error) {
 	return c, err
 }
 
-// change gathers for a moment and makes one modification of what was gathered.
+// change collects changes for a moment, and makes one modification of them.
 func (b *backend) change(ctx context.Context, id string) (outcome, error) {
 	select {
 	case <-time.After(b.config.Timing.Gather):
@@ -211,7 +211,7 @@ func (b *backend) apply(ctx context.Context, id string, want change) (outcome, e
 	return outcome{volume: made}, err
 }
 
-// send sends the request for one.
+// send sends the request for one modification.
 func (b *backend) send(ctx context.Context, v types.Volume, want change) (types.Volume, error) {
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
 		return b.once.ModifyVolume(ctx, want.request(v))
@@ -219,9 +219,9 @@ func (b *backend) send(ctx context.Context, v types.Volume, want change) (types.
 	return b.changed(ctx, v, want, err)
 }
 
-// judge returns how much of the change the volume can have. What would keep it from being asked for is judged by the
-// volume as it is now: a read may be from before another change. That it is large enough stays true. Kinds: those of
-// possible, and of asOfNow.
+// judge returns the part of the change that the volume can have. If a read would rule the request out, judge checks the
+// current volume, because the read may be from before another change. A size that is large enough stays so. Kinds:
+// those of possible, and of asOfNow.
 func (b *backend) judge(ctx context.Context, v types.Volume, want change) (types.Volume, change, error) {
 	possible, err := want.possible(v)
 	if err == nil && possible.Mutable == want.Mutable && (!want.met(v) || want.Mutable == Mutable{}) {
@@ -234,8 +234,8 @@ func (b *backend) judge(ctx context.Context, v types.Volume, want change) (types
 	return v, want, err
 }
 
-// request asks for what is wanted and nothing else: what a read shows may be old, and would undo a change since.
-// Another type keeps of the performance what it has a place for, which EC2 would not keep.
+// request asks for the wanted values only: other values from a read may be out of date, and would undo a later change.
+// With another type, it keeps the performance that the type supports, which EC2 would not keep.
 func (c change) request(v types.Volume) *ec2.ModifyVolumeInput {
 	target, input := c.target(v), &ec2.ModifyVolumeInput{VolumeId: v.VolumeId}
 	if c.gib != 0 {
@@ -254,7 +254,7 @@ func (c change) request(v types.Volume) *ec2.ModifyVolumeInput {
 	return input
 }
 
-// changed waits until the volume is as is wanted, if EC2's answer to the request for that allows it.
+// changed waits until the volume is as wanted, if EC2's answer to the request allows that.
 func (b *backend) changed(ctx context.Context, v types.Volume, want change, answer error) (types.Volume, error) {
 	id := aws.ToString(v.VolumeId)
 	until := func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err }
@@ -262,7 +262,7 @@ func (b *backend) changed(ctx context.Context, v types.Volume, want change, answ
 	case answer == nil:
 		return b.madeSo(ctx, id, want)
 	case code == "IncorrectModificationState":
-		// A volume that is being modified may be on its way to what is wanted: by a request of which the answer was lost.
+		// The volume may be changing to the wanted state by a request whose answer was lost.
 		v, err := b.volumes.Until(ctx, "modify", id, until)
 		if err != nil || want.Mutable == (Mutable{}) {
 			return v, err
@@ -271,12 +271,11 @@ func (b *backend) changed(ctx context.Context, v types.Volume, want change, answ
 	case code == "InvalidParameterValue":
 		return b.refusedFor(ctx, v, want, answer)
 	case code == "VolumeModificationRateExceeded":
-		// The change that was lately may be the wanted one: by a request of which the answer was lost.
+		// The recent change may be the wanted one, by a request whose answer was lost.
 		if now, err := b.asOfNow(ctx, v); err != nil || want.met(now) {
 			return now, err
 		}
-		// The request can be met, unlike one that is Exhausted, and nobody is bound to it until then, as by one that is
-		// Busy.
+		// Unlike with Exhausted, the request can be met later. Unlike with Busy, the caller is not bound to it until then.
 		return v, backends.Errorf(backends.InUse,
 			"the volume was changed a short while ago, and EC2 takes the next one some hours after it: "+
 				"ask again later: %w", ofEC2(answer))

@@ -43,7 +43,7 @@ func growingAndChangingIsOneRequest(t *testing.T) {
 		t.Errorf("there were %d modifications, want 1", n)
 	}
 	other := int64(5000)
-	// Nothing is wrong with what is wanted: Exhausted would have csi-resizer mark the claim infeasible.
+	// The request itself is valid: Exhausted would make csi-resizer mark the claim infeasible.
 	err := d.f.Modify.Modify(t.Context(), v.Handle, &ebs.Mutable{IOPS: &other})
 	if !backends.Is(err, backends.InUse) || !strings.Contains(err.Error(), "again later") {
 		t.Errorf("changing again too soon: %v, want InUse, and that it goes later", err)
@@ -63,7 +63,7 @@ func growingAndChangingIsOneRequest(t *testing.T) {
 	}
 }
 
-// TestWrongChangeKeepsNobodyFromGrowing asks at once for a size and for a performance that no size allows.
+// TestWrongChangeKeepsNobodyFromGrowing requests a size, and at the same time a performance that no size allows.
 func TestWrongChangeKeepsNobodyFromGrowing(t *testing.T) {
 	synctest.Test(t, wrongChangeKeepsNobodyFromGrowing)
 }
@@ -88,7 +88,7 @@ func wrongChangeKeepsNobodyFromGrowing(t *testing.T) {
 	group.Wait()
 }
 
-// TestOldReadsUndoNoChange changes a volume that is shown as it was before an earlier change.
+// TestOldReadsUndoNoChange changes a volume that reads show as it was before an earlier change.
 func TestOldReadsUndoNoChange(t *testing.T) {
 	slow, fast := int64(125), int64(300)
 	modify := func(throughput *int64) func(d driver, handle string) error {

@@ -20,19 +20,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/metadata"
 )
 
-// node is the node's side. It needs nothing of EC2 to use a volume. It asks EC2 about its own instance only, for which
-// ec2:DescribeInstances and ec2:DescribeInstanceTypes are enough: for the attach limit, and for the zone when nobody
-// nearer knows it.
+// node is the node side. It uses a volume without EC2. It asks EC2 only about its own instance: for the attach limit,
+// and for the zone if no nearer source knows it. ec2:DescribeInstances and ec2:DescribeInstanceTypes are enough for
+// that.
 type node struct {
 	b       *backend
 	self    metadata.Instance
 	imds    service
 	machine *limits.Refreshed
-	barred  sync.Once // told that EC2 does not let the node ask
+	barred  sync.Once // logs once that EC2 does not let the node ask
 	kind    atomic.Pointer[kindLimit]
 }
 
-// machineAge is for how long an answer about this instance holds. Its network interfaces come and go with pods.
+// machineAge is how long an answer about this instance is valid. Its network interfaces come and go with pods.
 const machineAge = time.Minute
 
 func newNode(b *backend, self metadata.Instance, imds service) *node {
@@ -41,10 +41,10 @@ func newNode(b *backend, self metadata.Instance, imds service) *node {
 	return n
 }
 
-// Source finds the NVMe device whose controller has the volume's ID for a serial number. Kinds: NotFound for a handle
-// that no volume can have; Invalid when the attachment does not say the volume's size, as ControllerPublishVolume does;
-// Unsupported for a filesystem on a volume that is a raw device only; Unavailable while there is no such device, or
-// more than one.
+// Source finds the NVMe device whose controller has the volume's ID as its serial number. Kinds: NotFound for a handle
+// that no volume can have; Invalid when the attachment lacks the volume's size, which ControllerPublishVolume adds;
+// Unsupported for a filesystem on a volume that is a raw device only; Unavailable while no device has the ID, or more
+// than one has it.
 func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ backends.Source, err error) {
 	defer annotate(&err, "find device of", attachment.Handle)
 	if err := ctx.Err(); err != nil {
@@ -54,13 +54,14 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 		return nil, backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0",
 			attachment.Handle)
 	}
-	// Without it nobody has attached the volume for this call: there may be no disk, and waiting for one would be in vain.
+	// Without the size, nobody has attached the volume for this call: there may be no disk, and waiting for one would be
+	// in vain.
 	size, err := strconv.ParseInt(attachment.Attributes[sizeAttribute], 10, 64)
 	if err != nil || size <= 0 {
 		return nil, backends.Errorf(backends.Invalid, "the attachment does not say the volume's size: its attribute %s is %q",
 			sizeAttribute, attachment.Attributes[sizeAttribute])
 	}
-	// What an older version has attached says nothing of it.
+	// An attachment of an older version does not list them.
 	if types := attachment.Attributes[typesAttribute]; types != "" {
 		if err := (backends.Access{Types: typesIn(types)}).CheckStaged(attachment.Type); err != nil {
 			return nil, err
@@ -74,10 +75,9 @@ func (n *node) Source(ctx context.Context, attachment backends.Attachment) (_ ba
 	return backends.Device{Path: device, Identity: backends.Identity{SizeBytes: size, Serial: serial}}, nil
 }
 
-// device looks through the NVMe disks. The links below /dev/disk/by-id, which others use, need udev's rules in the host
-// and may be of a disk that is gone. What is found is a hint all the same: the node pipeline proves it once it is open.
-// Of two disks with the serial number that proof holds for either, so that neither is taken: one is not the volume, or
-// not any more.
+// device searches the NVMe disks. The links below /dev/disk/by-id, which others use, need udev's rules on the host and
+// may be of a disk that is gone. The result is only a hint: the node pipeline verifies the device once it is open. If
+// two disks have the serial number, both would pass, so neither is used: one is not the volume, or not any more.
 func (n *node) device(serial string) (string, error) {
 	disks, err := n.disks()
 	if err != nil {
@@ -111,7 +111,7 @@ func (n *node) disks() (disks []disk, err error) {
 		return nil, backends.Errorf(backends.Unavailable, "looking for block devices: %w", err)
 	}
 	for _, entry := range entries {
-		// A name such as nvme1c1n1 is one of several paths to a disk, which has no device node.
+		// A name such as nvme1c1n1 is one of several paths to a disk, and has no device node.
 		if !form.MatchString(entry.Name()) {
 			continue
 		}
@@ -124,7 +124,7 @@ func (n *node) disks() (disks []disk, err error) {
 	return disks, nil
 }
 
-// Topology is this instance's zone.
+// Topology returns this instance's zone.
 func (n *node) Topology(ctx context.Context) (_ backends.Topology, err error) {
 	defer annotate(&err, "zone of", n.self.ID)
 	if n.self.Zone != "" {

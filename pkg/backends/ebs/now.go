@@ -17,10 +17,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// reply is what EC2 says that it has made. With a token that was used before, that is the volume that was made then.
+// reply is a volume that EC2 reports as created. For a token that was used before, it is the volume created then.
 type reply struct {
 	types.Volume
-	age time.Duration // when EC2 answered, by its own clock, and up to a second less; the longest there is if not said
+	age time.Duration // when EC2 answered, by its own clock, up to a second less; the maximum if EC2 did not say
 }
 
 func (b *backend) replyOf(v types.Volume, said smithy.Metadata) reply {
@@ -32,8 +32,8 @@ func (b *backend) replyOf(v types.Volume, said smithy.Metadata) reply {
 	return reply{v, age}
 }
 
-// ageOf is how old something is that began then, when EC2 answered, by its own clock, and up to a second less; false if
-// EC2 has not said.
+// ageOf returns how old a thing was when EC2 answered, by EC2's own clock, and up to a second less. It returns false if
+// EC2 did not say.
 func ageOf(began *time.Time, said smithy.Metadata) (age time.Duration, ok bool) {
 	now, ok := middleware.GetServerTime(said)
 	if !ok || began == nil {
@@ -42,8 +42,8 @@ func ageOf(began *time.Time, said smithy.Metadata) (age time.Duration, ok bool) 
 	return now.Sub(*began), true
 }
 
-// asOfNow returns a volume as it is after the call has begun, or as it was seen where that cannot be found out. Kinds:
-// those of probe, without Unsupported.
+// asOfNow returns a volume's state at an instant after the call began. If that cannot be found out, it returns the
+// state that was seen before. Kinds: those of probe, without Unsupported.
 func (b *backend) asOfNow(ctx context.Context, v types.Volume) (types.Volume, error) {
 	now, err := b.probe(ctx, aws.ToString(v.VolumeId))
 	if backends.Is(err, backends.Unsupported) {
@@ -52,11 +52,11 @@ func (b *backend) asOfNow(ctx context.Context, v types.Volume) (types.Volume, er
 	return now, err
 }
 
-// probe returns a volume as it is after the call has begun. A read shows late what another process has done, and EC2
-// refuses no request on a volume that is being deleted, as it does once that is gone. So the volume is given a tag that
-// is new, and a read that shows the tag is new enough. Kinds: NotFound when it is gone or on its way out; Unsupported
-// when it cannot be tagged, because that is forbidden or because it has too many tags; Unavailable when EC2 does not
-// answer, or is not asked; Busy when it does not show the tag in the request's time.
+// probe returns a volume's state at an instant after the call began. A read shows changes of other processes late. EC2
+// refuses requests for a volume that is gone, but not for one that is being deleted. So probe puts a new tag on the
+// volume, and a read that shows the tag is recent enough. Kinds: NotFound when it is gone or on its way out;
+// Unsupported when it cannot be tagged, because that is forbidden or because it has too many tags; Unavailable when EC2
+// does not answer, or is not asked; Busy when it does not show the tag in the request's time.
 func (b *backend) probe(ctx context.Context, id string) (types.Volume, error) {
 	var marks []string
 	for {
@@ -86,8 +86,8 @@ func (b *backend) mark(ctx context.Context, id string, mark types.Tag) error {
 	return b.answer(id, b.orGone(ctx, id, ofEC2(err)))
 }
 
-// errReplaced says that another caller, maybe of another process, may have put its own mark in the place of one's own,
-// and taken it away again.
+// errReplaced means that another caller, maybe in another process, may have replaced the mark by its own and removed
+// that.
 var errReplaced = errors.New("the mark is not shown")
 
 // marked waits until a volume shows one of the marks.

@@ -9,14 +9,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// ownerTag is the key by which what this driver made is listed; its value is the cluster.
+// ownerTag is the key of the tag by which the driver's own things are listed; its value is the cluster.
 func (b *backend) ownerTag() string { return b.driver + "/cluster" }
 
-// cluster is the owner's name in the tag.
+// cluster is the cluster's name in the tag.
 func (b *backend) cluster() string { return tagValue(b.config.ClusterID) }
 
-// owned refuses what is not this cluster's: whoever may write a PersistentVolume may name any volume of the account in
-// it. Only the tag makes a volume this cluster's, and only those who have rights in AWS can write it. Kinds: Denied.
+// owned refuses a thing that is not this cluster's: anyone who may write a PersistentVolume may name any volume of the
+// account in it. Only the tag makes a volume this cluster's, and writing it takes rights in AWS. Kinds: Denied.
 func (b *backend) owned(id string, tags []types.Tag) error {
 	owner, ok := tag(tags, b.ownerTag())
 	switch {
@@ -38,7 +38,7 @@ func (b *backend) owned(id string, tags []types.Tag) error {
 	}
 }
 
-// formerly is the ID of every cluster that had none configured.
+// formerly is the ID of every cluster without a configured one in earlier versions.
 const formerly = "default"
 
 // ownVolume looks at a volume that is to be changed, or whose data are to be read. Kinds: NotFound; Denied.
@@ -59,7 +59,7 @@ func (b *backend) ownSnapshot(ctx context.Context, handle string) (types.Snapsho
 	return s, b.owned(aws.ToString(s.SnapshotId), s.Tags)
 }
 
-// identifyCluster gives the cluster an ID unless there is one. Kinds: Invalid.
+// identifyCluster finds out the cluster's ID unless it is configured. Kinds: Invalid.
 func (c *Config) identifyCluster(ctx context.Context, options backends.Options) (err error) {
 	if c.ClusterID != "" || options.NodeOnly {
 		return nil

@@ -19,10 +19,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// elsewhere makes a process of another cluster.
+// elsewhere configures a process of another cluster.
 func elsewhere(c *ebs.Config) { c.ClusterID = "elsewhere" }
 
-// TestAnothersThingsAreLeftAlone names what another cluster has made in every call that would change it, or read its
+// TestAnothersThingsAreLeftAlone passes things of another cluster to every call that would change them, or read their
 // data.
 func TestAnothersThingsAreLeftAlone(t *testing.T) { synctest.Test(t, anothersThingsAreLeftAlone) }
 
@@ -34,7 +34,7 @@ func anothersThingsAreLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(time.Minute) // of simulated time: it is ready by then
+	<-time.After(time.Minute) // of simulated time: the snapshot is ready by then
 	for name, call := range foreignCalls(d, v, s.Handle) {
 		before := changes(w.Server.Calls())
 		err := call(t.Context())
@@ -59,7 +59,7 @@ func anothersThingsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// foreignCalls are those for a volume and its snapshot that take an owner.
+// foreignCalls are the calls for a volume and its snapshot that check the owner.
 func foreignCalls(d driver, v, snapshot string) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"delete": func(ctx context.Context) error { return d.Delete(ctx, v) },
@@ -97,7 +97,7 @@ func changes(calls map[string]int) map[string]int {
 	return calls
 }
 
-// TestAdoption gives a volume the tag of this cluster, as an administrator does.
+// TestAdoption puts the tag of this cluster on a volume, as an administrator does.
 func TestAdoption(t *testing.T) { synctest.Test(t, adoption) }
 
 func adoption(t *testing.T) {
@@ -127,7 +127,8 @@ func adoption(t *testing.T) {
 	}
 }
 
-// TestOwnershipCostsNoRequest attaches and deletes one volume: a look for each, and what changes something.
+// TestOwnershipCostsNoRequest attaches and deletes one volume: that takes one look each, and the requests that change
+// something.
 func TestOwnershipCostsNoRequest(t *testing.T) { synctest.Test(t, ownershipCostsNoRequest) }
 
 func ownershipCostsNoRequest(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Parameters are those of a StorageClass.
+// Parameters are the parameters of a StorageClass.
 type Parameters struct {
 	Type       string `param:"type" enum:"gp2|gp3|io1|io2|st1|sc1|standard" default:"gp3" doc:"Volume type."`
 	IOPS       int64  `param:"iops" min:"100" max:"256000" doc:"Provisioned operations per second, for gp3, io1 and io2."`
@@ -18,7 +18,7 @@ type Parameters struct {
 	Tags
 }
 
-// Tags are further tags of what is made.
+// Tags are additional tags for what the driver creates.
 type Tags struct {
 	Tag1 string `param:"tagSpecification_1" doc:"A tag as key=value. The value may have {{.PVCName}}, {{.PVCNamespace}} and {{.PVName}}."`
 	Tag2 string `param:"tagSpecification_2" doc:"As tagSpecification_1."`
@@ -37,7 +37,7 @@ type Mutable struct {
 	Throughput *int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
 }
 
-// SnapshotParameters are those of a VolumeSnapshotClass.
+// SnapshotParameters are the parameters of a VolumeSnapshotClass.
 type SnapshotParameters struct {
 	FastZones   string `param:"fastSnapshotRestoreAvailabilityZones" alias:"fastsnapshotrestoreavailabilityzones" doc:"Zones, with commas between them, in which volumes of the snapshot have their full speed at once. EC2 charges for each by the hour."`
 	LockMode    string `param:"lockMode" alias:"lockmode" enum:"governance|compliance" doc:"Lock the snapshot against deletion. Nobody can take away a lock of mode compliance."`
@@ -47,7 +47,7 @@ type SnapshotParameters struct {
 	Tags
 }
 
-// Validate checks what no single tag can.
+// Validate checks combinations, which no single struct tag can.
 func (p *Parameters) Validate() error {
 	switch {
 	case p.IOPS != 0 && p.IOPSPerGB != 0:

@@ -12,11 +12,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/pace"
 )
 
-// usualRate is what an account has for each action that changes something ("Request throttling for the Amazon EC2 API":
-// 50 at once, 5 a second), less a little for those who use it besides.
+// usualRate is an account's limit for each action that changes something ("Request throttling for the Amazon EC2 API":
+// 50 at once, 5 a second), less a little for other users of the account.
 func usualRate() pace.Limit { return pace.Limit{Burst: 45, PerSecond: 4.8} }
 
-// rateOf is how often an action may be asked for.
+// rateOf returns the limit of an action.
 func (c Config) rateOf(action string) pace.Limit {
 	if limit, ok := c.Rates[action]; ok {
 		return limit
@@ -24,11 +24,11 @@ func (c Config) rateOf(action string) pace.Limit {
 	return usualRate()
 }
 
-// gap is how long to leave between two looks of a kind, at the longest. The nearer the account is to its limits, the
-// less is gained by looking often, because what is seen earlier has to wait for its next change: next to nothing for a
-// few volumes at once, and seconds where hundreds are under way. And the more volumes a look was for, the sooner as
-// many come again, to whom a moment is worth a request that they share: one volume alone is not kept waiting for
-// others, and nobody for longer than crowd.
+// gap returns how long to pause between two looks of a kind, at most longest. The nearer the account is to its limits,
+// the less is gained by frequent looks, because a volume that is seen earlier must then wait for its next change. The
+// pause is close to zero for a few volumes at once, and seconds for hundreds. After a look at many volumes, as many
+// callers soon arrive again, and a short pause lets them share a request. One volume alone is not delayed for others,
+// and no caller is delayed for them by more than crowd.
 func (b *backend) gap(longest, crowd time.Duration) func(things int) time.Duration {
 	const (
 		exhausted = 8 * time.Second
@@ -41,8 +41,8 @@ func (b *backend) gap(longest, crowd time.Duration) func(things int) time.Durati
 	}
 }
 
-// paced makes each attempt of a request wait for its turn, in its caller's time, and sends none after that. The waiting
-// is behind the SDK's own retries, and the last look at the clock behind all that needs credentials.
+// paced makes each attempt of a request wait for its turn within its caller's time, and sends none after that. The wait
+// is inside the SDK's own retries. The last check of the clock comes after all steps that need credentials.
 func (b *backend) paced(stack *middleware.Stack) error {
 	if err := stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("InTime", inTime), "Signing",
 		middleware.After); err != nil {
@@ -68,7 +68,7 @@ func (b *backend) turn(ctx context.Context, in middleware.FinalizeInput,
 	return out, data, err
 }
 
-// tooOften are the codes with which EC2 refuses a request for its rate.
+// tooOften returns the codes by which EC2 refuses a request for its rate.
 func tooOften() []string {
 	return []string{"RequestLimitExceeded", "Throttling", "ThrottlingException", "EC2ThrottledException"}
 }

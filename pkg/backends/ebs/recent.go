@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// recent remembers what befell volumes and snapshots a short while ago.
+// recent remembers recent events, such as a deletion, by the ID of their volume or snapshot.
 type recent struct {
 	while time.Duration
 
@@ -13,7 +13,7 @@ type recent struct {
 	at map[string]time.Time // by ID
 }
 
-// note takes down that it befell a thing so long ago, and forgets what is no longer recent.
+// note records that the event happened the given time ago, and forgets events that are no longer recent.
 func (r *recent) note(id string, ago time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,7 +28,7 @@ func (r *recent) note(id string, ago time.Duration) {
 	r.at[id] = time.Now().Add(-ago)
 }
 
-// left is for how long it stays recent: 0 or less for what is not.
+// left returns how much longer the event is recent; 0 or less if it is not.
 func (r *recent) left(id string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

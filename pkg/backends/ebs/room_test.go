@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestNoRoomForASnapshot: csi-snapshotter forgets a snapshot for which there is no room, so that it hears that only
-// once no read can be older than what an earlier process has asked for.
+// TestNoRoomForASnapshot: csi-snapshotter forgets a snapshot for which there is no room. So it gets that error only
+// once no read can be older than the requests of an earlier process.
 func TestNoRoomForASnapshot(t *testing.T) { synctest.Test(t, noRoomForASnapshot) }
 
 func noRoomForASnapshot(t *testing.T) {

@@ -12,7 +12,7 @@ const (
 	typeIO2 = "io2"
 )
 
-// rules are what the EBS User Guide ("Amazon EBS volume types") says of a type.
+// rules are a volume type's limits in the EBS User Guide ("Amazon EBS volume types").
 type rules struct {
 	leastGiB, mostGiB   int64
 	leastIOPS, mostIOPS int64 // 0 where they cannot be provisioned
@@ -41,22 +41,22 @@ func rulesOf(kind string) (rules, error) {
 		"volume type %q is unknown: use gp3, gp2, io1, io2, st1, sc1 or standard", kind)
 }
 
-// What a gp3 volume has anyhow, and how many operations each MiB a second of throughput needs.
+// The baseline of a gp3 volume, and how many operations each MiB a second of throughput needs.
 const (
 	baseIOPS          = 3000
 	baseThroughput    = 125
 	iopsPerThroughput = 4
 )
 
-// shape is what of a volume can be changed: its type, size in GiB, operations and MiB a second. A 0 is what the type
-// has without being asked.
+// shape is the changeable part of a volume: its type, size in GiB, operations and MiB a second. 0 means the type's own
+// baseline.
 type shape struct {
 	kind                  string
 	gib, iops, throughput int64
 }
 
-// check returns which of EC2's rules the shape breaks, so that a class that cannot work says so before anything is
-// asked of the cloud. Kinds: Invalid; OutOfRange for the size.
+// check returns which of EC2's rules the shape breaks, so that an impossible class fails before any request to the
+// cloud. Kinds: Invalid; OutOfRange for the size.
 func (s shape) check() error {
 	l, err := rulesOf(s.kind)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s shape) checkThroughput(l rules) error {
 	return nil
 }
 
-// shapeFor is the shape of a new volume of a size that is in the range, at least least bytes. Kinds: Invalid;
+// shapeFor returns the shape of a new volume whose size is in the range, and at least least bytes. Kinds: Invalid;
 // OutOfRange.
 func shapeFor(p Parameters, m Mutable, size backends.CapacityRange, preferred, least int64) (shape, error) {
 	s := shape{kind: p.Type, iops: p.IOPS, throughput: p.Throughput}
@@ -118,7 +118,7 @@ func shapeFor(p Parameters, m Mutable, size backends.CapacityRange, preferred, l
 	return s, s.check()
 }
 
-// perGiB is how many operations a second a volume has that is given so many for each GiB.
+// perGiB returns the operations a second of a volume for which the class sets a number per GiB.
 func (p Parameters) perGiB(l rules, gib int64) int64 {
 	iops := min(p.IOPSPerGB*gib, l.mostIOPS)
 	if p.AutoIOPS {
@@ -127,7 +127,7 @@ func (p Parameters) perGiB(l rules, gib int64) int64 {
 	return iops
 }
 
-// with is the shape with what a Mutable sets.
+// with returns the shape with the values that a Mutable sets.
 func (s shape) with(m Mutable) shape {
 	if m.Type != nil && *m.Type != s.kind {
 		s.kind = *m.Type
@@ -142,7 +142,7 @@ func (s shape) with(m Mutable) shape {
 	return s
 }
 
-// fit leaves out what the type has no place for.
+// fit drops the values that the type does not support.
 func (s shape) fit() shape {
 	l, err := rulesOf(s.kind)
 	if err != nil || s.iops < l.leastIOPS || s.iops > max(l.iopsPerGiB*s.gib, l.leastIOPS) {

@@ -77,7 +77,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// defaultSizeWithout is what create prefers when there is no source.
+// defaultSizeWithout is the size that create prefers without a source.
 func defaultSizeWithout(source int64) int64 {
 	if source > 0 {
 		return 0
@@ -132,7 +132,7 @@ func TestTags(t *testing.T) {
 	}
 }
 
-// TestDeviceNames compares the names with the largest limit of an instance, and with what EC2 accepts.
+// TestDeviceNames compares the names with the largest limit of an instance, and with the names that EC2 accepts.
 func TestDeviceNames(t *testing.T) {
 	names := deviceNames()
 	accepted := regexp.MustCompile(`^/dev/(xvd[a-c][a-z]|xvdd[a-x]|sd[b-z])$`)

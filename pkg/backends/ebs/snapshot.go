@@ -23,7 +23,7 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 		})
 }
 
-// newSnapshot begins a snapshot unless there is one of the name.
+// newSnapshot begins a snapshot unless a snapshot of that name exists.
 func (b *backend) newSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	found, err := b.having(ctx, spec.Name)
 	if err != nil {
@@ -64,9 +64,9 @@ func (b *backend) newSnapshot(ctx context.Context, spec backends.SnapshotSpec) (
 	return made, nil
 }
 
-// takeSnapshot asks once, since CreateSnapshot knows no client token, and keeps the name until EC2 shows the snapshot:
-// or else the next request for the name would find nothing and make a second one. Own tells that what it returns is
-// what this very request made.
+// takeSnapshot sends one request, since CreateSnapshot has no client token. It keeps the name reserved until EC2 shows
+// the snapshot: otherwise the next request for the name would find none and create a second one. own reports whether
+// this very request created the returned snapshot.
 func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 	tags map[string]string) (made *backends.Snapshot, own bool, err error) {
 	out, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.CreateSnapshotOutput, error) {
@@ -89,8 +89,8 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 	return b.viewSnapshot(taken), own, nil
 }
 
-// appeared waits for the snapshot of the name, whether its caller still does or not, since the request has been sent.
-// It may be another one than the request has made. That one may be gone, and shown by a read from before.
+// appeared waits for the snapshot of the name even if its caller has left, since the request has been sent. It may find
+// another snapshot than the one that the request created. The other one may be gone, and shown by an older read.
 func (b *backend) appeared(ctx context.Context, name string, made *ec2.CreateSnapshotOutput) (types.Snapshot, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timing.Settle)
 	defer cancel()
@@ -110,13 +110,13 @@ func (b *backend) appeared(ctx context.Context, name string, made *ec2.CreateSna
 	}
 }
 
-// isOf reports whether a snapshot is what a request has made. It has no answer if that was lost.
+// isOf reports whether a request created the snapshot. If its answer was lost, made is nil.
 func isOf(s types.Snapshot, made *ec2.CreateSnapshotOutput) bool {
 	return made != nil && aws.ToString(made.SnapshotId) == aws.ToString(s.SnapshotId)
 }
 
-// having returns the snapshot that has a name, and nil while it is free. What a read shows may be gone all the same:
-// FindSnapshot asks. Kinds: those of keeps for what no read shows, without NotFound.
+// having returns the snapshot that has a name, or nil while the name is free. A snapshot that a read shows may be gone
+// all the same: FindSnapshot checks that. Kinds: those of keeps for a snapshot that no read shows, without NotFound.
 func (b *backend) having(ctx context.Context, name string) (*types.Snapshot, error) {
 	for {
 		found, shown, err := b.findSnapshot(ctx, name)
@@ -129,9 +129,9 @@ func (b *backend) having(ctx context.Context, name string) (*types.Snapshot, err
 	}
 }
 
-// findSnapshot returns the snapshot of that name, also one that failed, and nil when there is none. One that no read
-// shows is remembered: the read may be older than the snapshot, and CreateSnapshot would make another; or another
-// process has deleted it.
+// findSnapshot returns the snapshot of that name, even a failed one, or nil when there is none. If no read shows the
+// snapshot, findSnapshot returns a remembered one. That one may be newer than the read, so that CreateSnapshot would
+// create a second one, or another process may have deleted it.
 func (b *backend) findSnapshot(ctx context.Context, name string) (found *types.Snapshot, shown bool, err error) {
 	results := batch.Each(ctx, []string{name}, batch.Options{Timeout: b.config.Timing.Read}, b.describeNamedSnapshots)
 	if all := results[0].Value; len(all) > 0 || results[0].Err != nil {
@@ -143,7 +143,7 @@ func (b *backend) findSnapshot(ctx context.Context, name string) (found *types.S
 	})), false, nil
 }
 
-// querySnapshots reads all pages of the account's snapshots that the filters let through.
+// querySnapshots reads all pages of the account's snapshots that match the filters.
 func (b *backend) querySnapshots(ctx context.Context, filters ...types.Filter) (all []types.Snapshot, err error) {
 	pages := ec2.NewDescribeSnapshotsPaginator(b.api,
 		&ec2.DescribeSnapshotsInput{Filters: filters, OwnerIds: []string{"self"}, MaxResults: aws.Int32(pageSize)})
@@ -182,7 +182,7 @@ func (b *backend) describeNamedSnapshots(ctx context.Context,
 }
 
 // FindSnapshot returns the snapshot of that name, once it is as its class wants. Kinds: NotFound; Exists for one that
-// failed; Busy while it is being asked for.
+// failed; Busy while it is being created.
 func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) (_ *backends.Snapshot, err error) {
 	name := spec.Name
 	defer annotate(&err, "find snapshot", name)
@@ -196,21 +196,21 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	if err := checkWhole(*found, backends.Exists); err != nil {
 		return nil, err
 	}
-	if aws.ToString(found.VolumeId) == spec.Volume { // One of another volume is none that was asked for.
+	if aws.ToString(found.VolumeId) == spec.Volume { // A snapshot of another volume is not the requested one.
 		p, err := snapshotParametersOf(spec.Parameters)
 		if err != nil {
 			return nil, err
 		}
 		if err := b.fulfil(ctx, aws.ToString(found.SnapshotId), p); err != nil {
-			// Whoever is told that it failed for good forgets the snapshot.
+			// A caller that gets a final error forgets the snapshot.
 			return nil, backends.Errorf(backends.Unavailable, "the snapshot is there, but not as its class wants: %w", err)
 		}
 	}
 	return b.viewSnapshot(*found), nil
 }
 
-// thereNamed returns the snapshot of that name that is there. The next one is looked for only after one has ended for
-// good. Kinds: NotFound; Busy; Unavailable.
+// thereNamed returns the existing snapshot of that name. It looks for the next one only after one has certainly ended.
+// Kinds: NotFound; Busy; Unavailable.
 func (b *backend) thereNamed(ctx context.Context, name string) (*types.Snapshot, error) {
 	for {
 		found, _, err := b.findSnapshot(ctx, name)
@@ -264,8 +264,8 @@ func noSnapshot(handle string) error {
 		handle)
 }
 
-// DeleteSnapshot removes a snapshot, and its twins. Kinds: NotFound; InUse when an image of the account needs it;
-// Unavailable when EC2 has not said whether it is there, and others have its name.
+// DeleteSnapshot removes a snapshot and its twins. Kinds: NotFound; InUse when an image of the account needs it;
+// Unavailable when EC2 has not said whether it exists, and others have its name.
 func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
 	s, ok := b.kept.Last(handle)
@@ -278,12 +278,12 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 	if err != nil {
 		return err
 	}
-	if len(twins) > 0 { // If it is gone, so are its twins: what has its name was made later.
+	if len(twins) > 0 { // If it is gone, so are its twins: another snapshot with its name is newer.
 		if err := b.keeps(ctx, handle); err != nil {
 			return err
 		}
 	}
-	for _, id := range append(twins, handle) { // the one that is asked for last, so that the call can be repeated
+	for _, id := range append(twins, handle) { // the requested one last, so that the call can be repeated
 		if err := b.dropSnapshot(ctx, id); err != nil && (id == handle || !isGone(err)) {
 			return err
 		}
@@ -291,11 +291,11 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 	return nil
 }
 
-// dropSnapshot sends the request for a deletion. EC2's answer is the proof that the snapshot is gone.
+// dropSnapshot sends a deletion request. EC2's answer is the proof that the snapshot is gone.
 func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 	err := b.finish(ctx, &b.deleting, id, "deleting snapshot "+id, func(ctx context.Context) error {
 		_, err := b.once.DeleteSnapshot(ctx, &ec2.DeleteSnapshotInput{SnapshotId: &id})
-		if err == nil { // The caller may have left before.
+		if err == nil { // The caller may have left already.
 			b.ended(id)
 		}
 		b.unanswered(id, ofEC2(err))
@@ -305,7 +305,7 @@ func (b *backend) dropSnapshot(ctx context.Context, id string) error {
 	return b.final(id, err)
 }
 
-// Restore makes a volume of a snapshot. Kinds: those of backends.Snapshotter.
+// Restore creates a volume from a snapshot. Kinds: those of backends.Snapshotter.
 func (b *backend) Restore(ctx context.Context, spec backends.Spec, snapshot string) (_ *backends.Volume, err error) {
 	defer annotate(&err, "restore", spec.Name)
 	return b.create(ctx, spec, func(ctx context.Context) (origin, error) {

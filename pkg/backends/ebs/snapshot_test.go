@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestSnapshotTwinsGoTogether has a request for a snapshot arrive twice.
+// TestSnapshotTwinsGoTogether makes a request for a snapshot arrive twice.
 func TestSnapshotTwinsGoTogether(t *testing.T) { synctest.Test(t, snapshotTwinsGoTogether) }
 
 func snapshotTwinsGoTogether(t *testing.T) {
@@ -52,7 +52,7 @@ func snapshotTwinsGoTogether(t *testing.T) {
 	}
 }
 
-// TestRecoveredSnapshotIsThere has a snapshot that was deleted be brought back by people.
+// TestRecoveredSnapshotIsThere makes people bring back a deleted snapshot.
 func TestRecoveredSnapshotIsThere(t *testing.T) { synctest.Test(t, recoveredSnapshotIsThere) }
 
 func recoveredSnapshotIsThere(t *testing.T) {
@@ -80,8 +80,8 @@ func recoveredSnapshotIsThere(t *testing.T) {
 	}
 }
 
-// TestSuccessorIsNoTwin has a snapshot be deleted again that another process has deleted, after which another one of
-// the name was taken.
+// TestSuccessorIsNoTwin deletes a snapshot that another process has deleted already. Another snapshot of the name was
+// taken since.
 func TestSuccessorIsNoTwin(t *testing.T) { synctest.Test(t, successorIsNoTwin) }
 
 func successorIsNoTwin(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// spread is how long EC2 denies what was made. It is shorter than what it may take to show something.
+// spread is how long EC2 denies a new thing. It is shorter than the time that EC2 may take to show it.
 const spread = 5 * time.Second
 
-// TestWhatIsYoungIsNotGone has EC2 say that there is no such volume or snapshot to requests that change something, just
-// after it was made. Whoever asks is told to ask again, and succeeds then.
+// TestWhatIsYoungIsNotGone makes EC2 deny a new volume or snapshot in answer to requests that change something. The
+// caller is told to retry, and succeeds then.
 func TestWhatIsYoungIsNotGone(t *testing.T) {
 	class := &ebs.SnapshotParameters{LockMode: "governance", LockDays: 1}
 	throughput := int64(300)
@@ -74,7 +74,7 @@ func whatIsYoungIsNotGone(t *testing.T, other bool, call func(d driver, v, s str
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-time.After(time.Second / 2) // It is ready.
+	<-time.After(time.Second / 2) // The snapshot is ready.
 	w.Server.SetSpread(spread)
 	if other {
 		d = open(t, w, nil)
@@ -91,7 +91,7 @@ func whatIsYoungIsNotGone(t *testing.T, other bool, call func(d driver, v, s str
 	}
 }
 
-// TestYoungSnapshotsAreListed has EC2 deny a snapshot that reads show.
+// TestYoungSnapshotsAreListed makes EC2 deny a snapshot that reads show.
 func TestYoungSnapshotsAreListed(t *testing.T) { synctest.Test(t, youngSnapshotsAreListed) }
 
 func youngSnapshotsAreListed(t *testing.T) {
@@ -110,7 +110,7 @@ func youngSnapshotsAreListed(t *testing.T) {
 	}
 }
 
-// TestYoungVolumeIsNotMadeTwice has EC2 show a volume later than it mostly does, and deny it meanwhile.
+// TestYoungVolumeIsNotMadeTwice makes EC2 show a volume later than usual, and deny it meanwhile.
 func TestYoungVolumeIsNotMadeTwice(t *testing.T) { synctest.Test(t, youngVolumeIsNotMadeTwice) }
 
 func youngVolumeIsNotMadeTwice(t *testing.T) {
@@ -127,8 +127,8 @@ func youngVolumeIsNotMadeTwice(t *testing.T) {
 	}
 }
 
-// TestYoungInstanceKeepsWhatItHas has EC2 deny an instance that was just started, when a volume is to be detached from
-// it.
+// TestYoungInstanceKeepsWhatItHas makes EC2 deny an instance that was just started, when a volume is to be detached
+// from it.
 func TestYoungInstanceKeepsWhatItHas(t *testing.T) { synctest.Test(t, youngInstanceKeepsWhatItHas) }
 
 func youngInstanceKeepsWhatItHas(t *testing.T) {

@@ -17,15 +17,15 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// past is older than all that the tests do.
+// past is longer ago than anything that the tests do.
 const past = 24 * time.Hour
 
-// TestOneOldReadProvesNothing has reads show how things were before what was done last.
+// TestOneOldReadProvesNothing makes reads show the state before the last change.
 func TestOneOldReadProvesNothing(t *testing.T) {
 	for name, check := range map[string]func(t *testing.T, w *region.Region, d driver, v *backends.Volume){
 		"a volume that is not shown is deleted": func(t *testing.T, w *region.Region, d driver, v *backends.Volume) {
 			if err := d.Delete(t.Context(), v.Handle); err != nil || len(w.Server.Volumes()) != 0 {
-				<-time.After(time.Second) // It may be on its way out.
+				<-time.After(time.Second) // Its deletion may still be under way.
 				if left := w.Server.Volumes(); err != nil || len(left) != 0 {
 					t.Errorf("deleted with %v, and there is %+v", err, left)
 				}
@@ -49,7 +49,7 @@ func TestOneOldReadProvesNothing(t *testing.T) {
 				backends.Is(err, backends.NotFound) || len(w.Server.Snapshots()) != 1 {
 				t.Errorf("taken with %v, and there are %v", err, w.Server.Snapshots())
 			}
-			<-time.After(time.Minute) // What goes on has ended.
+			<-time.After(time.Minute) // Pending changes have ended.
 		},
 		"a snapshot that is not shown is not taken twice": func(
 			t *testing.T, w *region.Region, d driver, v *backends.Volume) {
@@ -105,7 +105,7 @@ func TestOneOldReadProvesNothing(t *testing.T) {
 	}
 }
 
-// TestDeletionIsOneRequest deletes a volume of which the process knows whose it is.
+// TestDeletionIsOneRequest deletes a volume whose owner the process knows.
 func TestDeletionIsOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := region.New(t, region.Quick(), 0)
@@ -123,13 +123,13 @@ func TestDeletionIsOneRequest(t *testing.T) {
 	})
 }
 
-// TestAnOldReadRevivesNothing has reads show a volume to a process that another one has deleted.
+// TestAnOldReadRevivesNothing makes reads show a volume that another process has deleted.
 func TestAnOldReadRevivesNothing(t *testing.T) {
 	const late = 5 * time.Second
 	for name, tt := range map[string]struct {
 		shown, deletion time.Duration
 		standby         bool // the process was started long before
-		left            int  // how many volumes there are in the end
+		left            int  // how many volumes remain in the end
 	}{
 		"a new process":                                  {shown: late, left: 1},
 		"a process that was standby":                     {shown: late, standby: true, left: 1},
@@ -169,8 +169,8 @@ func TestAnOldReadRevivesNothing(t *testing.T) {
 	}
 }
 
-// TestAnOldReadRevivesNothingUnasked has reads show a volume that another process has deleted, when the process may not
-// ask EC2 for the moment.
+// TestAnOldReadRevivesNothingUnasked makes reads show a volume that another process has deleted, while the process may
+// not ask EC2.
 func TestAnOldReadRevivesNothingUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := region.New(t, region.Quick(), 0)
@@ -193,7 +193,7 @@ func TestAnOldReadRevivesNothingUnasked(t *testing.T) {
 	})
 }
 
-// TestTwoFindAtATime has two controllers ask whether a volume is still there, while EC2 shows things late.
+// TestTwoFindAtATime makes two controllers ask whether a volume still exists, while EC2 shows changes late.
 func TestTwoFindAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := region.New(t, region.Quick(), 0)
@@ -233,7 +233,7 @@ func (b before) Do(r *http.Request) (*http.Response, error) {
 	return b.HTTPClient.Do(r)
 }
 
-// TestOneOldReadAfterAnother has EC2 show a thing, and deny it in answer to the next read, which asks for it by its ID.
+// TestOneOldReadAfterAnother makes EC2 show a thing, and then deny it in answer to a read by its ID.
 func TestOneOldReadAfterAnother(t *testing.T) {
 	lagging := func(t *testing.T, action string) (*region.Region, driver) {
 		w := region.New(t, region.Quick(), 0)

@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params/placeholder"
 )
 
-// The tags that say whose a volume or snapshot is. The names are those of aws-ebs-csi-driver, which bills and policies
-// may refer to.
+// The tags with the name of a volume or snapshot. The keys are those of aws-ebs-csi-driver, to which bills and policies
+// may refer.
 const (
 	volumeNameTag   = "CSIVolumeName"
 	snapshotNameTag = "CSIVolumeSnapshotName"
 )
 
-// encoded begins a tag's value that is not the text itself.
+// encoded is the prefix of a tag's value that is not the text itself.
 const encoded = "base64:"
 
-// tagValue makes a text fit to be a tag's value and a filter: EC2 takes no control characters, cuts spaces, and takes *
-// and ? in filters for wildcards. A text of 185 bytes fits into the 256 characters that a value may have.
+// tagValue encodes a text as a tag's value and as a filter: EC2 rejects control characters, trims spaces, and treats *
+// and ? in filters as wildcards. A text of 185 bytes fits into the 256 characters of a value.
 func tagValue(text string) string {
 	const plain, longest = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/=+@-", 200
 	if len(text) <= longest && only(plain, text) {
@@ -33,10 +33,10 @@ func tagValue(text string) string {
 	return encoded + base64url.Encode([]byte(text))
 }
 
-// only reports whether a text has no other characters than these.
+// only reports whether a text consists of the given characters only.
 func only(characters, text string) bool { return strings.Trim(text, characters) == "" }
 
-// tagText reverses tagValue. A value that others wrote stands for itself.
+// tagText reverses tagValue. It returns a value of other origin unchanged.
 func tagText(value string) string {
 	rest, ok := strings.CutPrefix(value, encoded)
 	if text, err := base64url.Decode(rest); ok && err == nil {
@@ -48,10 +48,11 @@ func tagText(value string) string {
 // fingerprintTag is the key of a volume's fingerprint.
 func (b *backend) fingerprintTag() string { return b.driver + "/fingerprint" }
 
-// rawTag is the key on what was made as a raw device, and on its snapshots.
+// rawTag is the key of the tag on volumes created as raw devices, and on their snapshots.
 func (b *backend) rawTag() string { return b.driver + "/raw" }
 
-// settingPrefix begins the keys of a volume's settings. Each is a tag of its own: together they are too long for one.
+// settingPrefix begins the keys of a volume's settings. Each setting has a tag of its own: together they are too long
+// for one.
 func (b *backend) settingPrefix() string { return b.driver + "/setting/" }
 
 // settingsOf reads a volume's settings from its tags.
@@ -68,16 +69,16 @@ func (b *backend) settingsOf(tags []types.Tag) map[string]string {
 	return settings
 }
 
-// raw reports whether what has the tags was made as a raw device.
+// raw reports whether a thing with the tags was created as a raw device.
 func (b *backend) raw(tags []types.Tag) bool {
 	_, marked := tag(tags, b.rawTag())
 	return marked
 }
 
-// probeTag is the key of a tag that says nothing: putting it on and taking it off shows whether EC2 has a volume.
+// probeTag is the key of a tag without meaning: adding and removing it shows whether EC2 has a volume.
 func (b *backend) probeTag() string { return b.driver + "/probe" }
 
-// tagsFor are the tags of something new. Kinds: Invalid for a template that cannot be rendered or a tag that is
+// tagsFor returns the tags of a new thing. Kinds: Invalid for a template that cannot be rendered or a tag that is
 // reserved.
 func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim) (map[string]string, error) {
 	tags := maps.Clone(b.config.ExtraTags)
@@ -104,8 +105,8 @@ func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim
 	return tags, nil
 }
 
-// What a resource can have ("Tag restrictions" in the EC2 User Guide). A volume keeps room for the tag by which a read
-// is proven to be new.
+// The maximum number of tags ("Tag restrictions" in the EC2 User Guide). A volume keeps room for the tag that proves a
+// read to be recent.
 const (
 	mostTags       = 50
 	mostVolumeTags = mostTags - 1
@@ -137,8 +138,8 @@ func (t Tags) list() []string {
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
-// render fills a template in. It is no text/template: with that in the program, the linker keeps every method of the
-// AWS SDK, 30 MB of them.
+// render fills in a template. It does not use text/template: with that in the program, the linker keeps every method of
+// the AWS SDK, 30 MB of them.
 func render(text string, claim backends.Claim) (string, error) {
 	values := map[placeholder.Field]string{
 		placeholder.PVCName: claim.Name, placeholder.PVCNamespace: claim.Namespace, placeholder.PVName: claim.Volume,
@@ -152,8 +153,8 @@ func render(text string, claim backends.Claim) (string, error) {
 	})
 }
 
-// specification is how a request carries tags, in an order that is always the same: a client token holds for the same
-// request only.
+// specification returns the tags of a request, always in the same order: a client token is valid for the same request
+// only.
 func specification(resource types.ResourceType, tags map[string]string) []types.TagSpecification {
 	s := types.TagSpecification{ResourceType: resource}
 	for _, key := range slices.Sorted(maps.Keys(tags)) {
@@ -162,7 +163,7 @@ func specification(resource types.ResourceType, tags map[string]string) []types.
 	return []types.TagSpecification{s}
 }
 
-// tag returns the value of one of the tags.
+// tag returns the value of the tag with the key.
 func tag(tags []types.Tag, key string) (string, bool) {
 	for _, t := range tags {
 		if aws.ToString(t.Key) == key {

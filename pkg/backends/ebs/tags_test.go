@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestTagsAreCounted has extraTags fill a volume and its snapshot, and then have one too many. A volume keeps room for
-// the mark by which Find sees that it is still there.
+// TestTagsAreCounted makes extraTags fill a volume and its snapshot, and then adds one tag too many. A volume keeps
+// room for the mark by which Find sees that it still exists.
 func TestTagsAreCounted(t *testing.T) { synctest.Test(t, tagsAreCounted) }
 
 func tagsAreCounted(t *testing.T) {

@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
 )
 
-// there asks EC2 whether there is a volume or snapshot, by a request that would change nothing: it is to take a tag
-// away which nothing has. The policy allows that whatever tags the thing has, so that it is answered for one that is
-// gone. Kinds: NotFound, which is certain; those of orYoung and of EC2's refusal, which say nothing. A volume that is
-// there may be on its way out: see asOfNow.
+// there asks EC2 whether a volume or snapshot exists, by a request without effect: the removal of a tag that nothing
+// has. The policy allows that regardless of the thing's tags, so EC2 answers even for a thing that is gone. Kinds:
+// NotFound, which is certain; those of orYoung and of EC2's refusal, which say nothing. A volume that exists may be on
+// its way out: see asOfNow.
 func (b *backend) there(ctx context.Context, ids ...string) error {
 	nobodys := types.Tag{Key: aws.String(b.probeTag()), Value: aws.String(rand.Text())}
 	_, err := b.once.DeleteTags(ctx, &ec2.DeleteTagsInput{Resources: ids, Tags: []types.Tag{nobodys}})
@@ -27,7 +27,7 @@ func (b *backend) there(ctx context.Context, ids ...string) error {
 	return err
 }
 
-// answer is what EC2's answer to such a question means. Kinds: NotFound; Busy for what is too young for that;
+// answer interprets EC2's answer to such a request. Kinds: NotFound; Busy for a thing that is too young for that;
 // Unsupported when EC2 cannot be asked that, now or ever; Unavailable when it has not said so yet.
 func (b *backend) answer(id string, err error) error {
 	switch {
@@ -36,17 +36,17 @@ func (b *backend) answer(id string, err error) error {
 	case backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
 		b.tell(id, err)
 		return backends.Errorf(backends.Unsupported, "EC2 cannot be asked how %q is now: %w", id, err)
-	case err != nil && !isGone(err): // What was not sent, or is to be asked again later, says nothing.
+	case err != nil && !isGone(err): // A request that was not sent, or must be sent again later, says nothing.
 		return backends.Errorf(backends.Unavailable, "EC2 has not said whether %q is there: ask again: %w", id, err)
 	}
 	return err
 }
 
-// toldAgain is how long it takes until the log says again what people have to see to.
+// toldAgain is how long the log waits before it repeats a warning that people must act on.
 const toldAgain = time.Hour
 
-// tell tells from time to time that EC2 cannot be asked whether a thing is there: of a missing right once for all of
-// them.
+// tell logs from time to time that EC2 cannot be asked whether a thing exists. It logs a missing permission once for
+// all things.
 func (b *backend) tell(id string, err error) {
 	what := id
 	if backends.Is(err, backends.Denied) {
@@ -61,7 +61,7 @@ func (b *backend) tell(id string, err error) {
 }
 
 // keeps fails for a volume or snapshot that is gone: a read that shows it is older. Kinds: NotFound; Busy and
-// Unavailable when EC2 has not said whether it is there.
+// Unavailable when EC2 has not said whether it exists.
 func (b *backend) keeps(ctx context.Context, id string) error {
 	err := b.answer(id, b.there(ctx, id))
 	if isGone(err) {
@@ -73,7 +73,7 @@ func (b *backend) keeps(ctx context.Context, id string) error {
 	return err
 }
 
-// stillKept leaves of the snapshots that a read shows those that are there, by few questions. Kinds: Unavailable.
+// stillKept returns the snapshots of a read that still exist, with few requests. Kinds: Unavailable.
 func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there []types.Snapshot, err error) {
 	ids := make([]string, len(shown))
 	for i, s := range shown {
@@ -86,7 +86,7 @@ func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there 
 	for i, s := range shown {
 		switch err := results[i].Err; {
 		case err == nil, errors.Is(err, errYoung), backends.Is(err, backends.Denied), backends.Is(err, backends.Invalid):
-			there = append(there, s) // There is no other answer yet, or none at all.
+			there = append(there, s) // EC2 has no other answer yet, or none at all.
 		case !isGone(err):
 			return nil, b.answer(ids[i], err)
 		}
@@ -94,13 +94,12 @@ func (b *backend) stillKept(ctx context.Context, shown []types.Snapshot) (there 
 	return there, nil
 }
 
-// refused reports whether EC2 says that there is no such volume or snapshot.
+// refused reports whether EC2 says that the volume or snapshot does not exist.
 func (b *backend) refused(ctx context.Context, id string) bool { return isGone(b.there(ctx, id)) }
 
-// orGone is what came of a request to do something to a volume or snapshot, and NotFound if there is none. The policy
-// goes by the thing's tags, and what is gone has none: then EC2 says that the request is forbidden, and no more. Kinds:
-// also Busy when EC2 has not said which it is, and those of orYoung: the request was refused, so that nothing is on its
-// way.
+// orGone returns the error of a request for a volume or snapshot, and NotFound if that does not exist. The policy goes
+// by the thing's tags, and a thing that is gone has none: EC2 then says only that the request is forbidden. Kinds: also
+// Busy when EC2 has not said which it is, and those of orYoung: the request was refused, so that nothing is on its way.
 func (b *backend) orGone(ctx context.Context, id string, err error) error {
 	if saysNone(id, err) {
 		return b.orYoung(id, err)
@@ -111,15 +110,14 @@ func (b *backend) orGone(ctx context.Context, id string, err error) error {
 	switch there := b.there(ctx, id); {
 	case isGone(there):
 		return noThing(id)
-	case there == nil, backends.Is(there, backends.Denied), backends.Is(there, backends.Invalid): // It may not be asked.
+	case there == nil, backends.Is(there, backends.Denied), backends.Is(there, backends.Invalid): // EC2 may not be asked.
 		return err
 	default:
 		return backends.Errorf(backends.Busy, "EC2 has not said whether %s is there: ask again: %w", id, there)
 	}
 }
 
-// ended is for a volume or snapshot of which EC2 has said, in answer to a request that changes something, that there is
-// none.
+// ended records EC2's answer, to a request that changes something, that a volume or snapshot does not exist.
 func (b *backend) ended(id string) {
 	if isID("snap", id) {
 		b.kept.End(id)
@@ -136,7 +134,7 @@ func (b *backend) hasEnded(id string) bool {
 	return b.shown.Ended(id)
 }
 
-// noThing says that there is no such volume or snapshot.
+// noThing returns the error for a volume or snapshot that does not exist.
 func noThing(id string) error {
 	if isID("snap", id) {
 		return noSnapshot(id)

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// takeAndDrop takes a snapshot that is deleted again a moment ago.
+// takeAndDrop takes a snapshot, deletes it, and returns a moment later.
 func takeAndDrop(t *testing.T, w *region.Region, spec backends.SnapshotSpec) *backends.Snapshot {
 	t.Helper()
 	d := open(t, w, nil)
@@ -26,7 +26,7 @@ func takeAndDrop(t *testing.T, w *region.Region, spec backends.SnapshotSpec) *ba
 	return s
 }
 
-// TestNoOldReadIsTakenForASnapshot has reads show a snapshot that another process has deleted, once the request for a
+// TestNoOldReadIsTakenForASnapshot makes reads show a snapshot that another process has deleted, once the request for a
 // new one of the name is sent.
 func TestNoOldReadIsTakenForASnapshot(t *testing.T) { synctest.Test(t, noOldReadIsTakenForASnapshot) }
 
@@ -43,8 +43,8 @@ func noOldReadIsTakenForASnapshot(t *testing.T) {
 	}
 }
 
-// TestNameIsKeptUntilTheSnapshotShows has the call for a snapshot end before reads show it, while they show one of the
-// name for a moment that another process has deleted: nobody takes a second one.
+// TestNameIsKeptUntilTheSnapshotShows ends the call for a snapshot before reads show the snapshot. For a moment, they
+// show one of the same name that another process has deleted. No process takes a second snapshot.
 func TestNameIsKeptUntilTheSnapshotShows(t *testing.T) {
 	synctest.Test(t, nameIsKeptUntilTheSnapshotShows)
 }
@@ -75,8 +75,8 @@ func nameIsKeptUntilTheSnapshotShows(t *testing.T) {
 	}
 }
 
-// TestNameOfWhatOthersDeletedIsFree has another process delete a snapshot that this one was shown last: reads do not
-// show it any more, so that only EC2 knows whether they are too old or too new for it.
+// TestNameOfWhatOthersDeletedIsFree makes another process delete a snapshot that this process has seen. Reads no longer
+// show it, so only EC2 knows whether they are too old or too new for it.
 func TestNameOfWhatOthersDeletedIsFree(t *testing.T) { synctest.Test(t, nameOfWhatOthersDeletedIsFree) }
 
 func nameOfWhatOthersDeletedIsFree(t *testing.T) {
@@ -88,7 +88,7 @@ func nameOfWhatOthersDeletedIsFree(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-time.After(time.Minute)
-	w.Server.SetLag(past) // It is shown late, and is there.
+	w.Server.SetLag(past) // It exists, but is shown late.
 	if _, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec); !backends.Is(err, backends.Exists) {
 		t.Errorf("taken again with %v, want Exists", err)
 	}
@@ -101,7 +101,7 @@ func nameOfWhatOthersDeletedIsFree(t *testing.T) {
 	}
 }
 
-// TestNoOldReadIsListed has reads show snapshots of which another process has deleted one, beside one that is there.
+// TestNoOldReadIsListed makes reads show two snapshots, of which another process has deleted one.
 func TestNoOldReadIsListed(t *testing.T) { synctest.Test(t, noOldReadIsListed) }
 
 func noOldReadIsListed(t *testing.T) {
@@ -120,8 +120,8 @@ func noOldReadIsListed(t *testing.T) {
 	}
 }
 
-// TestWhatMayNotBeAskedIsFound has a policy that does not let the driver ask whether a snapshot is there, as that of
-// earlier versions.
+// TestWhatMayNotBeAskedIsFound has a policy that does not let the driver ask whether a snapshot exists, as the policy
+// of earlier versions.
 func TestWhatMayNotBeAskedIsFound(t *testing.T) { synctest.Test(t, whatMayNotBeAskedIsFound) }
 
 func whatMayNotBeAskedIsFound(t *testing.T) {

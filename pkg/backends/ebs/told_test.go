@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestMissingRightIsToldOnce has a policy that does not let the driver ask whether something is there.
+// TestMissingRightIsToldOnce has a policy that does not let the driver ask whether a thing exists.
 func TestMissingRightIsToldOnce(t *testing.T) { synctest.Test(t, missingRightIsToldOnce) }
 
 func missingRightIsToldOnce(t *testing.T) {

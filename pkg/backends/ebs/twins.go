@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// oldestSnapshot is the one of several of a name that callers are told of.
+// oldestSnapshot returns the snapshot that callers get if several have the same name.
 func oldestSnapshot(found []types.Snapshot) *types.Snapshot {
 	if len(found) == 0 {
 		return nil
@@ -22,10 +22,10 @@ func byAge(x, y types.Snapshot) int {
 	return cmp.Or(aws.ToTime(x.StartTime).Compare(aws.ToTime(y.StartTime)), cmp.Compare(*x.SnapshotId, *y.SnapshotId))
 }
 
-// twins are further snapshots that were made for the same request: CreateSnapshot knows no client token, so that a
-// request whose answer was lost with the process may be sent again. Nobody was told of them. A copy that a user made
-// has the name too, if tags were copied, but never the volume. One that failed has no twin that is whole: earlier
-// versions answered with that in its place.
+// twins returns the IDs of further snapshots that were created for the same request: CreateSnapshot has no client
+// token, so a request whose answer was lost with the process may be sent again. No caller knows them. A user's copy has
+// the name too, if tags were copied, but never the volume. An intact snapshot is no twin of a failed one: earlier
+// versions returned the intact one in its place.
 func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, err error) {
 	name, named := tag(s.Tags, snapshotNameTag)
 	if !named {
@@ -49,7 +49,7 @@ func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, er
 	return slices.Compact(ids), err
 }
 
-// withoutTwins leaves of each name's snapshots of a volume the one that callers are told of.
+// withoutTwins keeps the oldest intact snapshot of each name and volume, and the failed ones that are older.
 func withoutTwins(found []types.Snapshot) []types.Snapshot {
 	slices.SortFunc(found, byAge)
 	known := map[[2]string]bool{}

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestNoAnswerBringsNoVolumeBack has another process delete a volume that this one was shown. Reads do not show it any
-// more, and EC2 does not answer whether it is there.
+// TestNoAnswerBringsNoVolumeBack makes another process delete a volume that this process has seen. Reads no longer show
+// it, and EC2 does not answer whether it exists.
 func TestNoAnswerBringsNoVolumeBack(t *testing.T) { synctest.Test(t, noAnswerBringsNoVolumeBack) }
 
 func noAnswerBringsNoVolumeBack(t *testing.T) {

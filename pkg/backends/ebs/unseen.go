@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// remember takes down what a read shows, and leaves out the volumes of which EC2 has said that they are gone: the read
-// is older. That a volume is being deleted is certain as well.
+// remember records the volumes that a read shows. It omits volumes that EC2 has reported as gone: the read is older. A
+// volume that is shown as being deleted is gone for certain as well.
 func (b *backend) remember(volumes []types.Volume, said middleware.Metadata) (there []types.Volume) {
 	for _, v := range volumes {
 		id := aws.ToString(v.VolumeId)
@@ -37,8 +37,8 @@ func (b *backend) rememberSnapshots(snapshots []types.Snapshot, said middleware.
 	return there
 }
 
-// ours is a volume of this cluster's, as it was shown last: its ID and tags, from which nothing but its owner and name
-// is taken. It spares the look before a request which EC2 decides on anyhow. Kinds: NotFound; Denied.
+// ours returns a volume of this cluster as it was last shown. Only its ID, owner and name may be used. It saves the
+// look before a request on which EC2 decides anyway. Kinds: NotFound; Denied.
 func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error) {
 	if v, ok := b.shown.Last(handle); ok && b.owned(handle, v.Tags) == nil {
 		return v, nil
@@ -46,11 +46,11 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 	return b.ownVolume(ctx, handle)
 }
 
-// errUnseen says that a read does not show a volume, which may be too new for it.
+// errUnseen means that a read does not show a thing, which may be too new for it.
 var errUnseen = errors.New("EC2 does not show it, and has not said that it is gone")
 
-// absent is what it means that a read does not show a volume. Kinds: NotFound when EC2 has said so, or no read has
-// shown it for as long as EC2 may take; Unavailable, for now.
+// absent returns the error for a volume that a read does not show. Kinds: NotFound when EC2 has said that it is gone,
+// or no read has shown it for as long as EC2 may take; Unavailable, for now.
 func (b *backend) absent(id string) error {
 	if b.shown.Ended(id) || b.shown.Miss(id) > b.config.Timing.Settle {
 		return noVolume(id)
@@ -58,8 +58,8 @@ func (b *backend) absent(id string) error {
 	return backends.Errorf(backends.Unavailable, "volume %q: %w: ask again", id, errUnseen)
 }
 
-// unseen waits for a volume that a read has not shown until one does, or it is certainly not there. Kinds: NotFound;
-// Busy when the call ends before that.
+// unseen waits for a volume that a read did not show, until a read shows it or it certainly does not exist. Kinds:
+// NotFound; Busy when the call ends before that.
 func (b *backend) unseen(ctx context.Context, handle string) (types.Volume, error) {
 	if b.refused(ctx, handle) {
 		return types.Volume{}, noVolume(handle)
@@ -67,7 +67,7 @@ func (b *backend) unseen(ctx context.Context, handle string) (types.Volume, erro
 	return b.volumes.Until(ctx, "appear", handle, func(_ types.Volume, err error) (bool, error) { return err == nil, err })
 }
 
-// first is the first of several things, and the zero value without any.
+// first returns the first of several things, or the zero value if there are none.
 func first[T any](of []T) (none T) {
 	if len(of) == 0 {
 		return none

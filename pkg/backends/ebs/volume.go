@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
-// Find returns the volume of that name. Kinds: NotFound; Busy while it is being made.
+// Find returns the volume of that name. Kinds: NotFound; Busy while it is being created.
 func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Volume, err error) {
 	name := spec.Name
 	defer annotate(&err, "find", name)
@@ -33,7 +33,7 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 		if err != nil {
 			return nil, err
 		}
-		// The next one is looked for only after this one has ended for good.
+		// The next volume is looked for only after this one has certainly ended.
 		if v, err = b.asOfNow(ctx, v); err == nil {
 			err = cmp.Or(b.usable(ctx, v), b.staying(aws.ToString(v.VolumeId)))
 		}
@@ -46,8 +46,8 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 	}
 }
 
-// findNamed returns the volume of that name, nil when there is none. Should there be several, which takes two
-// controllers or an EC2 that hid one for long, all callers get the oldest one, and the log tells of the others.
+// findNamed returns the volume of that name, or nil when there is none. Several exist only because of two controllers,
+// or because EC2 hid one for long. All callers get the oldest one then, and the log names the others.
 func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, error) {
 	found, err := b.named.Look(ctx, name)
 	if err != nil {
@@ -93,7 +93,7 @@ func (b *backend) volume(ctx context.Context, handle string) (types.Volume, erro
 		return v, err
 	}
 	if v, ok := b.shown.Last(handle); ok {
-		v.Attachments = nil // Where it is attached may have changed; EC2 says so when it is asked to attach it.
+		v.Attachments = nil // The attachments may have changed. EC2 decides when it is asked to attach.
 		return v, b.keeps(ctx, handle)
 	}
 	return b.unseen(ctx, handle)
@@ -103,7 +103,7 @@ func noVolume(handle string) error {
 	return backends.Errorf(backends.NotFound, "there is no volume %q: handles are such as vol-0123456789abcdef0", handle)
 }
 
-// view is a volume as the contract has it.
+// view returns a volume in the contract's form.
 func (b *backend) view(v types.Volume) *backends.Volume {
 	name, _ := tag(v.Tags, volumeNameTag)
 	fingerprint, _ := tag(v.Tags, b.fingerprintTag())
@@ -134,8 +134,8 @@ func (b *backend) Delete(ctx context.Context, handle string) (err error) {
 	return err
 }
 
-// remove sends the request for a deletion, whatever is shown: EC2's answer is the proof. What it does not refuse is
-// gone, or going.
+// remove requests a deletion regardless of what reads show: EC2's answer is the proof. Unless EC2 refuses, the volume
+// is gone or going.
 func (b *backend) remove(ctx context.Context, handle string) error {
 	v, err := b.ours(ctx, handle)
 	if err != nil {
@@ -143,7 +143,7 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 	}
 	err = b.askDelete(ctx, handle)
 	if backends.Is(err, backends.Unavailable) && !throttled(err) && ctx.Err() == nil {
-		err = b.askDelete(ctx, handle) // The answer may have been lost; it does no harm to ask again.
+		err = b.askDelete(ctx, handle) // The answer may have been lost; repeating the request does no harm.
 	}
 	if backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable) {
 		if _, look := b.volumes.Look(ctx, handle); isGone(look) {
@@ -160,7 +160,7 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 	return nil
 }
 
-// askDelete sends one request. That there is no such volume any more is no error.
+// askDelete sends one request. It succeeds if the volume does not exist.
 func (b *backend) askDelete(ctx context.Context, handle string) error {
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.DeleteVolumeOutput, error) {
 		return b.once.DeleteVolume(ctx, &ec2.DeleteVolumeInput{VolumeId: &handle})
@@ -174,7 +174,7 @@ func (b *backend) askDelete(ctx context.Context, handle string) error {
 
 func isGone(err error) bool { return backends.Is(err, backends.NotFound) }
 
-// notGone is the error unless it says NotFound.
+// notGone returns the error unless it is NotFound.
 func notGone(err error) error {
 	if isGone(err) {
 		return nil
@@ -182,8 +182,8 @@ func notGone(err error) error {
 	return err
 }
 
-// forget turns the token of a deleted volume's name, which EC2 would answer with the deleted volume. Not while another
-// one of the name is being made, maybe with this very token.
+// forget turns the token of a deleted volume's name, because EC2 would answer that token with the deleted volume. It
+// does nothing while another volume of the name is being created, maybe with this very token.
 func (b *backend) forget(v types.Volume) {
 	value, ok := tag(v.Tags, volumeNameTag)
 	name := tagText(value)
@@ -192,7 +192,7 @@ func (b *backend) forget(v types.Volume) {
 	}
 }
 
-// place is where a zone is, in the keys of TopologyKeys.
+// place returns a zone as a topology with the keys of TopologyKeys.
 func (b *backend) place(zone string) backends.Topology {
 	place := backends.Topology{}
 	for _, key := range b.TopologyKeys() {
@@ -201,12 +201,12 @@ func (b *backend) place(zone string) backends.Topology {
 	return place
 }
 
-// zoneLabel is Kubernetes' own label for zones, and all that a volume's topology names: an autoscaler knows it of nodes
-// that do not exist yet, and a PersistentVolume's node affinity cannot be changed later. The driver's key is for nodes
-// and classes.
+// zoneLabel is Kubernetes' own label for zones, and the only key in a volume's topology: an autoscaler knows it for
+// nodes that do not exist yet, and a PersistentVolume's node affinity cannot be changed later. The driver's own key is
+// for nodes and classes.
 const zoneLabel = "topology.kubernetes.io/zone"
 
-// TopologyKeys are the driver's key for a zone and Kubernetes'.
+// TopologyKeys returns the driver's key for a zone and Kubernetes'.
 func (b *backend) TopologyKeys() []string {
 	return []string{"topology." + b.driver + "/zone", zoneLabel}
 }

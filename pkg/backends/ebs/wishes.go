@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Validate checks what no single parameter can (LockSnapshot in the API reference).
+// Validate checks the combinations and the date, which no struct tag can (LockSnapshot in the API reference).
 func (p *SnapshotParameters) Validate() error {
 	if p.LockMode == "" && (p.LockDays != 0 || p.LockUntil != "" || p.LockCoolOff != 0) {
 		return backends.Errorf(backends.Invalid,
@@ -41,13 +41,13 @@ func (p *SnapshotParameters) until() (*time.Time, error) {
 	return &at, err
 }
 
-// fastZones are where volumes of the snapshot are to be fast at once.
+// fastZones returns the zones in which volumes of the snapshot must be fast at once.
 func (p *SnapshotParameters) fastZones() []string {
 	zones := strings.Split(strings.ReplaceAll(p.FastZones, " ", ""), ",")
 	return slices.DeleteFunc(zones, func(zone string) bool { return zone == "" })
 }
 
-// checkZones refuses zones that are not there before a snapshot is taken. Kinds: Invalid.
+// checkZones refuses unknown zones before a snapshot is taken. Kinds: Invalid.
 func (b *backend) checkZones(ctx context.Context, wanted []string) error {
 	if len(wanted) == 0 {
 		return nil
@@ -65,8 +65,8 @@ func (b *backend) checkZones(ctx context.Context, wanted []string) error {
 	return nil
 }
 
-// fulfil does what the class wants of a snapshot that is there, if that was not done yet: the process may have ended in
-// between.
+// fulfil applies the class's settings to an existing snapshot, unless that is done already: the process may have ended
+// in between.
 func (b *backend) fulfil(ctx context.Context, id string, p SnapshotParameters) error {
 	if zones := p.fastZones(); len(zones) > 0 {
 		if err := b.enableFastRestore(ctx, id, zones); err != nil {
@@ -79,9 +79,8 @@ func (b *backend) fulfil(ctx context.Context, id string, p SnapshotParameters) e
 	return b.lock(ctx, id, p)
 }
 
-// unfulfilled is why a snapshot that was just taken is not as its class wants. What will not change by asking again
-// leaves nothing behind, if the snapshot is the call's own: nobody was told of it. One that was made before may have
-// been handed out.
+// unfulfilled returns the error for a new snapshot that is not as its class wants. If a retry cannot help, the call's
+// own snapshot is deleted, since no caller knows it. An earlier snapshot may have been handed out.
 func (b *backend) unfulfilled(ctx context.Context, id string, own bool, why error) error {
 	switch backends.KindOf(why) {
 	case backends.Exhausted, backends.Invalid, backends.Denied:
@@ -121,7 +120,8 @@ func (b *backend) enableFastRestore(ctx context.Context, id string, zones []stri
 	})
 }
 
-// notEnabled is why fast restore was not enabled in some zone: most often for want of quota, which others may free.
+// notEnabled returns why fast restore was not enabled in a zone: usually the quota is used up, and others may free
+// some.
 func notEnabled(failures []types.EnableFastSnapshotRestoreErrorItem) error {
 	for _, f := range failures {
 		for _, e := range f.FastSnapshotRestoreStateErrors {
@@ -135,9 +135,8 @@ func notEnabled(failures []types.EnableFastSnapshotRestoreErrorItem) error {
 	return nil
 }
 
-// lock locks a snapshot that is not locked. A lock that is there stays as it is: to lock again would begin its time
-// anew. So a read that does not know the snapshot yet decides nothing. Kinds: Unavailable then, and those of the
-// requests.
+// lock locks a snapshot that is not locked. It leaves an existing lock alone: locking again would restart its time. So
+// a read that does not know the snapshot yet decides nothing. Kinds: Unavailable then, and those of the requests.
 func (b *backend) lock(ctx context.Context, id string, p SnapshotParameters) error {
 	have, err := b.api.DescribeLockedSnapshots(ctx, &ec2.DescribeLockedSnapshotsInput{SnapshotIds: []string{id}})
 	if err = ofEC2(err); isGone(err) {

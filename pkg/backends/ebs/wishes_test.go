@@ -37,7 +37,7 @@ func TestSnapshotsAreMadeFastAndLocked(t *testing.T) {
 		time.Until(until) < 29*24*time.Hour {
 		t.Errorf("it is fast in %q and locked in mode %q until %v", zones, mode, until)
 	}
-	// A class that was asked for again, maybe by another process, does nothing anew.
+	// A repeated request, maybe by another process, applies nothing again.
 	for range 2 {
 		if _, err := open(t, w, nil).f.Snapshot.FindSnapshot(t.Context(), spec); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestSnapshotsAreMadeFastAndLocked(t *testing.T) {
 	}
 }
 
-// The process ends after the snapshot was taken and before it was locked.
+// The process ends after it took the snapshot and before it locked it.
 func TestWishesAreFulfilledLater(t *testing.T) {
 	w := protectable(t, 5)
 	d := open(t, w, nil)
@@ -68,7 +68,7 @@ func TestWishesAreFulfilledLater(t *testing.T) {
 	if zones, mode, _ := w.Server.Protection(s.Handle); len(zones) != 2 || mode != "compliance" {
 		t.Errorf("it is fast in %q and locked in mode %q", zones, mode)
 	}
-	// One of the name that is of another volume is not touched.
+	// A snapshot of the name, but of another volume, is not touched.
 	other := backends.SnapshotSpec{Name: "plain", Volume: d.make("two").Handle}
 	plain, err := d.f.Snapshot.CreateSnapshot(t.Context(), other)
 	if err != nil {
@@ -128,8 +128,8 @@ func wishesThatCannotBeFulfilled(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeFulfilledMayBeGone has people delete a snapshot that cannot be as its class wants, before the driver
-// does.
+// TestWhatCannotBeFulfilledMayBeGone makes people delete a snapshot whose class cannot be fulfilled, before the driver
+// deletes it.
 func TestWhatCannotBeFulfilledMayBeGone(t *testing.T) {
 	synctest.Test(t, whatCannotBeFulfilledMayBeGone)
 }
@@ -148,7 +148,7 @@ func whatCannotBeFulfilledMayBeGone(t *testing.T) {
 	})
 	v := d.make("one")
 	<-time.After(time.Minute)
-	w.Server.SetLag(9500 * time.Millisecond) // When the class is refused, EC2 knows the snapshot everywhere.
+	w.Server.SetLag(9500 * time.Millisecond) // When EC2 refuses the class's settings, it knows the snapshot everywhere.
 	w.Proxy.Script(faults.Rule{Action: "EnableFastSnapshotRestores", Kind: faults.Delay,
 		Delay: 1900 * time.Millisecond})
 	_, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle,

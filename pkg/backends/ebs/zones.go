@@ -14,13 +14,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
-// zones are the region's, as they were asked for last. They change once in years.
+// zones caches the region's zones. They change once in years.
 type zones struct {
 	mu    sync.Mutex
 	names []string
 	at    time.Time
 
-	asking flight.Group[[]string] // by nothing: there is one list
+	asking flight.Group[[]string] // one key: there is one list
 }
 
 const zonesAge = time.Hour
@@ -38,7 +38,7 @@ func (b *backend) zoneNames(ctx context.Context) ([]string, error) {
 }
 
 func (b *backend) askZones(ctx context.Context) (names []string, err error) {
-	// Somebody may always be waiting for a request that hangs.
+	// A request that hangs must end by itself: some caller may always be waiting for it.
 	ctx, cancel := context.WithTimeout(ctx, b.config.Timing.Read)
 	defer cancel()
 	out, err := b.api.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
@@ -55,8 +55,9 @@ func (b *backend) askZones(ctx context.Context) (names []string, err error) {
 	return names, nil
 }
 
-// zone chooses where a volume is made: the first preference that the requirement allows, or one that follows from the
-// name, so that many volumes spread and a repeated request means the same. Kinds: Exhausted when no zone is allowed.
+// zone chooses the zone of a new volume: the first preference that the requirement allows, or one derived from the
+// name, so that many volumes spread and a repeated request gets the same zone. Kinds: Exhausted when no zone is
+// allowed.
 func (b *backend) zone(ctx context.Context, name string, where backends.TopologyRequirement) (string, error) {
 	all, err := b.zoneNames(ctx)
 	if err != nil {
