@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// answer is one cell of the table (RPC, Kind) -> code, with what it follows: a row of the error tables of the CSI
+// answer is one cell of the table (RPC, Kind) -> code, with its source: a row of the error tables of the CSI
 // specification 1.13, or the function of a sidecar that decides what comes next. docs/design/014-answers.md shows all
-// of them.
+// cells.
 type answer struct {
 	code   codes.Code
 	source string
@@ -19,7 +19,7 @@ type answer struct {
 // row holds the cells of one RPC.
 type row map[backends.Kind]answer
 
-// What cells follow, besides the RPC's own rows. Versions: external-provisioner 6.3.0, external-attacher 4.12.0,
+// The sources of cells, besides the RPC's own rows. Versions: external-provisioner 6.3.0, external-attacher 4.12.0,
 // external-resizer 2.2.0, external-snapshotter 8.6.0, Kubernetes 1.36.3.
 const (
 	bySpec        = "spec.md 1.13, error table of the RPC: "
@@ -32,7 +32,7 @@ const (
 	byKubelet     = "kubernetes pkg/volume/csi/csi_client.go isFinalError: "
 )
 
-// general holds the cells of an RPC that has none of its own.
+// general returns the cells of an RPC that has none of its own.
 func general() row {
 	return row{
 		backends.Unknown: {codes.Internal,
@@ -55,7 +55,7 @@ func general() row {
 	}
 }
 
-// particular holds the cells in which an RPC differs.
+// particular returns the cells in which an RPC differs.
 func particular() map[string]row {
 	asked := func(source string) answer {
 		return answer{codes.Unavailable, source + "INTERNAL is final, and of an unknown failure nobody knows what it left"}
@@ -80,9 +80,9 @@ func particular() map[string]row {
 	}
 }
 
-// snapshots lets a snapshot for which there is no room be deleted: csi-snapshotter keeps what is not final, and the
-// claim of which it was to be, and takes the snapshot when there is room again, wanted or not. The specification's row
-// says "Caller SHOULD fail this request", and its own code has this caller do the opposite.
+// snapshots makes it possible to delete a snapshot for which there is no room. After a code that is not final,
+// csi-snapshotter keeps the snapshot and its source claim, and takes the snapshot once there is room, wanted or not.
+// The specification's row says "Caller SHOULD fail this request", but its own code makes this caller do the opposite.
 func snapshots(unknown answer) row {
 	return row{
 		backends.Unknown: unknown,
@@ -92,8 +92,8 @@ func snapshots(unknown answer) row {
 	}
 }
 
-// expand lets a claim that asked for too much be lowered: csi-resizer keeps the size after a code that is not final,
-// and takes FAILED_PRECONDITION for a driver that can grow only what no pod uses.
+// expand makes it possible to lower a claim that asked for too much. After a code that is not final, csi-resizer keeps
+// the size. It takes FAILED_PRECONDITION to mean that the driver can grow only volumes that no pod uses.
 func expand() row {
 	return row{
 		backends.Exhausted: {codes.OutOfRange,
@@ -104,8 +104,8 @@ func expand() row {
 	}
 }
 
-// modify lets a claim whose class cannot be had be given another one: csi-resizer keeps the target after a code that is
-// not final.
+// modify makes it possible to give a claim another class if its class cannot be had: csi-resizer keeps the target after
+// a code that is not final.
 func modify() row {
 	infeasible := answer{codes.InvalidArgument,
 		byModifier + "RESOURCE_EXHAUSTED keeps the target class; INVALID_ARGUMENT marks it infeasible"}
@@ -117,14 +117,14 @@ func modify() row {
 	}
 }
 
-// stage has no volume forgotten that is staged in another way than asked for. When NodeUnstageVolume has failed, the
-// kubelet does not know whether the volume is staged. It calls NodeStageVolume for a new pod, with other mount options
-// if somebody has edited the PersistentVolume, and after a final code it never unstages the volume: an attached disk
-// may then be detached beneath its mount. The specification's row says ALREADY_EXISTS, and that the arguments are to be
-// fixed: they are the volume's own by now, and what has to go is what is staged.
+// stage keeps the kubelet from forgetting a volume that is staged in another way than requested. When NodeUnstageVolume
+// has failed, the kubelet does not know whether the volume is staged. It calls NodeStageVolume for a new pod, with
+// other mount options if the PersistentVolume was edited, and after a final code it never unstages the volume: an
+// attached disk may then be detached beneath its mount. The specification's row says ALREADY_EXISTS, and that the
+// arguments must be fixed. But the arguments are the volume's own by now, and the existing staging must go.
 //
-// NodePublishVolume keeps to its row: NodeUnstageVolume refuses while the volume shows at a target, so that nothing is
-// detached beneath one that was forgotten.
+// NodePublishVolume follows its row: NodeUnstageVolume refuses while the volume shows at a target, so nothing is
+// detached beneath a forgotten volume.
 func stage(unknown answer) row {
 	return row{
 		backends.Unknown: unknown,
@@ -148,7 +148,7 @@ func newAnswers() answers {
 	return table
 }
 
-// of returns the cell of an RPC, and a Kind that nobody knows counts as Unknown.
+// of returns the cell of an RPC. An unknown Kind counts as Unknown.
 func (a answers) of(rpc string, kind backends.Kind) answer {
 	cells, ok := a[rpc]
 	if !ok {

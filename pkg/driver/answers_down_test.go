@@ -10,12 +10,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// takingDown are the sidecars in what they take down. None looks at the code: each keeps its object, with the handle
-// and a finalizer on it, and the kubelet its note of the mount, until a call succeeds.
+// takingDown returns the sidecars for the calls that take something down. None of them looks at the code: until a call
+// succeeds, each keeps its object, with the handle and a finalizer, and the kubelet keeps its record of the mount.
 func takingDown() []caller {
 	const again = "retry"
 	return []caller{
-		// The library is told to ask without end: FailedDeleteThreshold(0) in cmd/csi-provisioner.
+		// The library is told to retry without end: FailedDeleteThreshold(0) in cmd/csi-provisioner.
 		{name: "csi-provisioner 6.3.0", function: "sig-storage-lib-external-provisioner controller/controller.go " +
 			"deleteVolumeOperation", open: allCodes(), final: again, calls: []string{"DeleteVolume"}},
 		{name: "csi-attacher 4.12.0", function: "pkg/controller/csi_handler.go csiDetach", open: allCodes(), final: again,
@@ -29,7 +29,7 @@ func takingDown() []caller {
 	}
 }
 
-// allCodes are those of failures.
+// allCodes returns the codes of failures.
 func allCodes() (all []codes.Code) {
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
 		all = append(all, code)
@@ -37,7 +37,7 @@ func allCodes() (all []codes.Code) {
 	return all
 }
 
-// TestEveryChangeHasACaller: the table of what comes next is of each call that does not only look.
+// TestEveryChangeHasACaller: the table of callers has each call that changes something.
 func TestEveryChangeHasACaller(t *testing.T) {
 	called := map[string]int{}
 	for _, c := range callers() {

@@ -37,7 +37,7 @@ type specRow struct {
 	Code      string
 }
 
-// specTables is what testdata/errors.json holds: all rows of one version of the specification.
+// specTables is the content of testdata/errors.json: all rows of one version of the specification.
 type specTables struct {
 	Version string
 	Rows    []specRow
@@ -77,7 +77,7 @@ func specification(t *testing.T) specTables {
 	return tables
 }
 
-// TestTheRowsAreThoseOfTheSpecification: a newer specification brings its rows to the table.
+// TestTheRowsAreThoseOfTheSpecification: a newer specification adds its rows to the table.
 func TestTheRowsAreThoseOfTheSpecification(t *testing.T) {
 	want, err := json.MarshalIndent(specification(t), "", "\t")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestTheRowsAreThoseOfTheSpecification(t *testing.T) {
 	same(t, filepath.Join("testdata", "errors.json"), append(want, '\n'))
 }
 
-// same compares a file with what it should hold, and with -update makes it so.
+// same compares a file with its expected content, and with -update writes it.
 func same(t *testing.T, name string, want []byte) {
 	t.Helper()
 	if flag.Lookup(updateFlag).Value.String() == "true" {
@@ -115,8 +115,8 @@ func rowsOfSpec(t *testing.T) []specRow {
 	return tables.Rows
 }
 
-// condition tells of which Kind a failure is that a row's condition describes; first the RPC's own wording, then that
-// of all.
+// condition returns the Kind of the failure that a row's condition describes. It tries the RPC's own wording first, and
+// then the common one.
 func condition(r specRow) (backends.Kind, bool) {
 	own := map[string]backends.Kind{
 		"CreateVolume/Source incompatible or not supported":                   backends.Unsupported,
@@ -151,7 +151,7 @@ func condition(r specRow) (backends.Kind, bool) {
 	return 0, false
 }
 
-// without are the rows that this driver has no use for, each with the reason.
+// without has the rows that this driver does not need, each with the reason.
 func without() map[string]string {
 	return map[string]string{
 		"Probe/Plugin not healthy":          "Probe answers ready or not in its response",
@@ -162,7 +162,7 @@ func without() map[string]string {
 	}
 }
 
-// deviations are the codes of the rows of the specification that are not followed, on purpose: answers.go and
+// deviations are the codes of the specification's rows that the driver does not follow, on purpose: answers.go and
 // docs/design/014-answers.md give the reasons.
 func deviations() map[string]codes.Code {
 	return map[string]codes.Code{
@@ -173,8 +173,8 @@ func deviations() map[string]codes.Code {
 	}
 }
 
-// TestEveryRowOfTheSpecification holds what a call answers, when it fails as a row says, against the specification's
-// own error tables, but for deviations. That a backend fails with that Kind is up to backendtest.
+// TestEveryRowOfTheSpecification compares the answers of calls that fail as a row describes with the specification's
+// own error tables, except for deviations. backendtest checks that a backend fails with that Kind.
 func TestEveryRowOfTheSpecification(t *testing.T) {
 	used := map[string]bool{}
 	for _, r := range rowsOfSpec(t) {
@@ -217,7 +217,7 @@ func TestEveryRowOfTheSpecification(t *testing.T) {
 	}
 }
 
-// screaming is a code as the specification writes it.
+// screaming returns a code as the specification spells it.
 func screaming(code codes.Code) string {
 	var b strings.Builder
 	for i, r := range code.String() {
@@ -229,14 +229,14 @@ func screaming(code codes.Code) string {
 	return strings.ToUpper(b.String())
 }
 
-// caller is a sidecar, with what it does after a code.
+// caller is a sidecar and its reaction to codes.
 type caller struct {
 	name, function string
-	open           []codes.Code          // not final: it asks again, and remembers that something may be there
-	final          string                // what it does after any other code
-	marks          map[codes.Code]string // but for these
-	changes        bool                  // its calls make nothing: what they change keeps its name and handle
-	calls          []string              // RPCs that make, change or take down something
+	open           []codes.Code          // not final: it retries, and remembers that something may exist
+	final          string                // its reaction to any other code
+	marks          map[codes.Code]string // except for these
+	changes        bool                  // its calls create nothing: the changed object keeps its name and handle
+	calls          []string              // RPCs that create, change or take down something
 }
 
 func callers() []caller {
@@ -275,7 +275,7 @@ func callers() []caller {
 	}, takingDown()...)
 }
 
-// callerOf is the sidecar that makes a call.
+// callerOf returns the sidecar that makes a call.
 func callerOf(t *testing.T, rpc string) caller {
 	t.Helper()
 	all := callers()
@@ -286,7 +286,7 @@ func callerOf(t *testing.T, rpc string) caller {
 	return all[i]
 }
 
-// TestTheSidecarsAreThoseOfTheCluster: what a newer version of a sidecar or of the kubelet does is read in its source.
+// TestTheSidecarsAreThoseOfTheCluster: the reaction of a newer sidecar or kubelet must be read in its source.
 func TestTheSidecarsAreThoseOfTheCluster(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "tests", "e2e", "cluster", "tools", "go.mod"))
 	if err != nil {
@@ -305,9 +305,9 @@ func TestTheSidecarsAreThoseOfTheCluster(t *testing.T) {
 	}
 }
 
-// mayLeave are the Kinds of a failure after which what the call was for may be there. One of a staging that says that
-// the volume is staged, in another way, says so itself. One of a publication may say the like; but while the volume
-// shows at a target, NodeUnstageVolume refuses, and nothing is lost.
+// mayLeave returns the Kinds of failures after which the requested thing may exist. A staging that fails with Exists
+// proves that the volume is staged, in another way. A publication may fail so, too. But while the volume shows at a
+// target, NodeUnstageVolume refuses, and nothing is lost.
 func mayLeave(rpc string) []backends.Kind {
 	kinds := []backends.Kind{backends.Busy, backends.Unavailable, backends.Unusable}
 	if rpc == "NodeStageVolume" {
@@ -316,8 +316,8 @@ func mayLeave(rpc string) []backends.Kind {
 	return kinds
 }
 
-// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. Of a volume that is changed
-// nothing can leak: it keeps its name and handle, and the next call finds whatever became of its size or class.
+// TestNoCellLeaks: after a failure in which something may exist, no sidecar may forget it. Changing a volume leaks
+// nothing: the volume keeps its name and handle, and the next call finds its size or class.
 func TestNoCellLeaks(t *testing.T) {
 	table := newAnswers()
 	for _, c := range callers() {
@@ -340,13 +340,13 @@ func TestNoCellLeaks(t *testing.T) {
 	}
 }
 
-// refusals are the Kinds of which the contract says that nothing comes of the request.
+// refusals returns the Kinds for which the contract guarantees that the request had no effect.
 func refusals() []backends.Kind {
 	return []backends.Kind{backends.Invalid, backends.NotFound, backends.Exists, backends.OutOfRange, backends.Exhausted,
 		backends.InUse, backends.Denied, backends.Unsupported}
 }
 
-// TestAClaimCanBeLowered: what csi-resizer is told of a size or class that cannot be had must be final, and not
+// TestAClaimCanBeLowered: the answer for a size or class that cannot be had must be final for csi-resizer, and not
 // FAILED_PRECONDITION.
 func TestAClaimCanBeLowered(t *testing.T) {
 	for _, rpc := range []string{"ControllerExpandVolume", "ControllerModifyVolume"} {
@@ -359,8 +359,8 @@ func TestAClaimCanBeLowered(t *testing.T) {
 	}
 }
 
-// TestARefusedSnapshotCanBeDeleted: csi-snapshotter deletes no VolumeSnapshotContent, and the claim of which it was to
-// be is kept, before the last call ended for good. So no refusal of which nothing comes stays open.
+// TestARefusedSnapshotCanBeDeleted: until the last call has a final answer, csi-snapshotter does not delete a
+// VolumeSnapshotContent, and it keeps the source claim. So a refusal without effect must be final.
 func TestARefusedSnapshotCanBeDeleted(t *testing.T) {
 	for _, rpc := range []string{"CreateSnapshot", "CreateVolumeGroupSnapshot"} {
 		snapshotter := callerOf(t, rpc)
@@ -373,8 +373,8 @@ func TestARefusedSnapshotCanBeDeleted(t *testing.T) {
 	}
 }
 
-// TestWhatPassesIsNotInfeasible: the kubelet never calls again for a size that it marks, on a node or at all. So it
-// marks no failure that may pass without anybody's asking for another size.
+// TestWhatPassesIsNotInfeasible: the kubelet never retries a size that it has marked, on a node or at all. So it must
+// not mark a failure that may pass without a request for another size.
 func TestWhatPassesIsNotInfeasible(t *testing.T) {
 	const rpc = "NodeExpandVolume"
 	table, kubelet := newAnswers(), callerOf(t, rpc)
@@ -390,8 +390,8 @@ func TestWhatPassesIsNotInfeasible(t *testing.T) {
 	}
 }
 
-// TestAPanicLeavesTheWayOut: a panic is a failure of which nobody knows what it left. What may have been made is
-// asked for again, and a size or class that makes a backend panic can be taken back.
+// TestAPanicLeavesTheWayOut: nobody knows what a panic left behind. A creation is retried, and a size or class that
+// makes a backend panic can be taken back.
 func TestAPanicLeavesTheWayOut(t *testing.T) {
 	panics := func(context.Context, any) (any, error) { panic("out of cheese") }
 	for _, c := range callers() {
@@ -473,7 +473,7 @@ func callerTable() string {
 	return b.String()
 }
 
-// next says what the sidecar does: it retries what is open, forgets what is final, or marks the object.
+// next describes the sidecar's reaction: it retries open failures, forgets final ones, or marks the object.
 func (c caller) next(code codes.Code) string {
 	if mark := c.marks[code]; mark != "" {
 		return mark

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
-// register serves a method that is not of CSI, whose messages are maps. It describes it to gRPC as generated code
+// register serves a method outside CSI whose messages are maps. It describes the method to gRPC as generated code
 // would.
 func register(server *grpc.Server, service, method string,
 	serve func(context.Context, *structpb.Struct) (*structpb.Struct, error)) {

@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// pluginCapabilities says which services the plugin offers and how its volumes grow: the sum of what its processes can,
-// the same in each (CSI, GetPluginCapabilities).
+// pluginCapabilities returns the services that the plugin offers, and how its volumes grow: the sum over all its
+// processes, and the same in each (CSI, GetPluginCapabilities).
 func pluginCapabilities(plugin *Plugin) []*csi.PluginCapability {
 	f, controller := plugin.features, plugin.controller
 	var list []*csi.PluginCapability
@@ -34,7 +34,7 @@ func pluginCapabilities(plugin *Plugin) []*csi.PluginCapability {
 
 func constrained(f backends.Features) bool { return f.Topologist != nil || f.Locate != nil }
 
-// controllerCapabilities follows from which optional interfaces the backend has, and nothing else.
+// controllerCapabilities returns the capabilities that follow from the backend's optional interfaces, and no others.
 func controllerCapabilities(f backends.Features) []*csi.ControllerServiceCapability {
 	var list []*csi.ControllerServiceCapability
 	for _, c := range []struct {
@@ -65,7 +65,7 @@ func controllerCapabilities(f backends.Features) []*csi.ControllerServiceCapabil
 	return list
 }
 
-// nodeCapabilities are those of the node pipeline, which is the same for every backend.
+// nodeCapabilities returns the capabilities of the node pipeline, which is the same for every backend.
 func nodeCapabilities(f backends.Features, delegateFSGroup bool) []*csi.NodeServiceCapability {
 	var list []*csi.NodeServiceCapability
 	for _, c := range []struct {

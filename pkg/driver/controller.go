@@ -16,8 +16,8 @@ type controller struct {
 	csi.UnimplementedControllerServer
 	decode  decoder
 	volumes *volume.Service
-	node    *node.Service // the node in the same process; nil without one
-	holds   *holdReader   // nil without one
+	node    *node.Service // the node service in the same process, if any
+	holds   *holdReader   // nil if not configured
 }
 
 func (c *controller) CreateVolume(ctx context.Context, r *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
@@ -90,7 +90,7 @@ func (c *controller) ValidateVolumeCapabilities(ctx context.Context,
 		return nil, err
 	}
 	return &csi.ValidateVolumeCapabilitiesResponse{
-		// What is left out was not compared with the volume.
+		// The omitted fields were not compared with the volume.
 		Confirmed: &csi.ValidateVolumeCapabilitiesResponse_Confirmed{VolumeCapabilities: r.GetVolumeCapabilities()},
 	}, nil
 }
@@ -163,7 +163,7 @@ func (c *controller) ControllerExpandVolume(ctx context.Context,
 		NodeExpansionRequired: grown.NodeExpansion}, nil
 }
 
-// checkUse refuses what cannot be done with a volume; nil is no use.
+// checkUse refuses a use that the volume does not support; nil is no use.
 func (c *controller) checkUse(ctx context.Context, handle string, capability *csi.VolumeCapability) error {
 	if capability == nil {
 		return nil

@@ -16,10 +16,10 @@ import (
 // maxField is CSI's size limit of a string field in bytes (spec, "Size Limits").
 const maxField = 128
 
-// MaxNodeID is that of a node's ID, which is another (spec, NodeGetInfoResponse).
+// MaxNodeID is the different limit of a node's ID (spec, NodeGetInfoResponse).
 const MaxNodeID = 256
 
-// name checks the name that the orchestrator gave something.
+// name checks the name that the orchestrator gave to a new thing.
 func name(value string) error {
 	switch {
 	case value == "":
@@ -34,15 +34,15 @@ func name(value string) error {
 	return nil
 }
 
-// banned are the characters that CSI bans from names: controls other than common white space.
+// banned reports whether CSI bans a character from names: it bans control characters other than common white space.
 func banned(r rune) bool {
 	return unicode.IsControl(r) && r != '\t' && r != '\n' && r != '\r'
 }
 
-// id checks that an ID is there. Whether there is something of that ID is the backend's to say.
+// id checks that an ID is present. Whether a thing has that ID is for the backend to decide.
 func id(field, value string) error { return sized(field, value, maxField) }
 
-// nodeID checks that a node's ID is there.
+// nodeID checks that a node's ID is present.
 func nodeID(field, value string) error { return sized(field, value, MaxNodeID) }
 
 func sized(field, value string, most int) error {
@@ -55,7 +55,7 @@ func sized(field, value string, most int) error {
 	return nil
 }
 
-// path checks a path that the orchestrator chose, and returns it clean.
+// path checks a path that the orchestrator chose, and returns it cleaned.
 func path(field, value string) (string, error) {
 	if value == "" {
 		return "", backends.Errorf(backends.Invalid, "%s is missing", field)
@@ -92,7 +92,7 @@ func capacity(r *csi.CapacityRange) (backends.CapacityRange, error) {
 	return backends.CapacityRange{RequiredBytes: required, LimitBytes: limit}, nil
 }
 
-// accessMode translates CSI's enumeration; ok is false for one that this driver does not know.
+// accessMode translates CSI's enumeration; ok is false for a mode that this driver does not know.
 func accessMode(mode csi.VolumeCapability_AccessMode_Mode) (backends.AccessMode, bool) {
 	known := backends.AccessMode(mode.String())
 	all := append(backends.SingleNodeModes(),
@@ -116,7 +116,7 @@ func capability(c *csi.VolumeCapability) (backends.AccessType, backends.AccessMo
 	return "", "", backends.Errorf(backends.Invalid, "the volume capability has neither access type: set mount or block")
 }
 
-// access gathers volume capabilities into the set of ways that they ask for.
+// access combines volume capabilities into one set of types, modes and mountings.
 func access(capabilities []*csi.VolumeCapability) (backends.Access, error) {
 	var all backends.Access
 	if len(capabilities) == 0 {
@@ -141,7 +141,7 @@ func access(capabilities []*csi.VolumeCapability) (backends.Access, error) {
 	return all, nil
 }
 
-// topology checks the places of a requirement against the keys that the backend understands.
+// topology checks that a requirement names only keys that the backend understands.
 func topology(r *csi.TopologyRequirement, f backends.Features) (backends.TopologyRequirement, error) {
 	requirement := backends.TopologyRequirement{Requisite: places(r.GetRequisite()), Preferred: places(r.GetPreferred())}
 	all := slices.Concat(requirement.Requisite, requirement.Preferred)

@@ -57,8 +57,8 @@ func (d decoder) createVolume(r *csi.CreateVolumeRequest) (creation, error) {
 	return c, nil
 }
 
-// createParameters decodes the StorageClass's parameters: the backend's own, those that the node obeys,
-// and what csi-provisioner adds.
+// createParameters decodes the StorageClass's parameters: the backend's own, the node's settings, and those that
+// csi-provisioner adds.
 func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error {
 	var metadata params.Metadata
 	var mode params.Conversion
@@ -87,8 +87,8 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	return nil
 }
 
-// promised makes the access types a part of the fingerprint: a volume that was made to be a raw device must not be
-// handed out as a filesystem under the same name. So do the mutable parameters that it was made with.
+// promised adds the access types and the mutable parameters to the fingerprint. A volume that was created as a raw
+// device must not be handed out as a filesystem under the same name.
 type promised struct {
 	Types   []string `param:"accessTypes"`
 	Mutable string   `param:"mutableParameters"`
@@ -116,7 +116,7 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 	return nil
 }
 
-// checkGeometry refuses early what the node could not make.
+// checkGeometry refuses early a filesystem that the node could not create.
 func checkGeometry(capabilities []*csi.VolumeCapability, settings classes.Settings) error {
 	for _, c := range capabilities {
 		if mount := c.GetMount(); mount != nil {
@@ -128,8 +128,7 @@ func checkGeometry(capabilities []*csi.VolumeCapability, settings classes.Settin
 	return nil
 }
 
-// leastDevice is the size of the smallest device that holds each of the filesystems which the node may be asked to
-// make.
+// leastDevice returns the size of the smallest device that holds each filesystem that the node may have to create.
 func leastDevice(capabilities []*csi.VolumeCapability, settings classes.Settings) int64 {
 	var least int64
 	for _, c := range capabilities {
@@ -140,7 +139,7 @@ func leastDevice(capabilities []*csi.VolumeCapability, settings classes.Settings
 	return least
 }
 
-// mutable decodes a VolumeAttributesClass's parameters; nil when there are none.
+// mutable decodes a VolumeAttributesClass's parameters. It returns nil if there are none.
 func (d decoder) mutable(values map[string]string) (any, error) {
 	if len(values) == 0 {
 		return nil, nil // Spec.Mutable is nil when nothing mutable was asked
@@ -198,8 +197,8 @@ func (d decoder) expandVolume(r *csi.ControllerExpandVolumeRequest) (backends.Ca
 	return capacity(r.GetCapacityRange())
 }
 
-// capacityQuery decodes a class's parameters as they stand in the class, with what csi-provisioner takes out before it
-// asks for a volume: the filesystem among them, which only a capability asks for.
+// capacityQuery decodes the parameters exactly as the class has them. They include those that csi-provisioner removes
+// before it requests a volume, such as the filesystem, which a volume request has only in its capability.
 func (d decoder) capacityQuery(r *csi.GetCapacityRequest) (backends.CapacityQuery, error) {
 	var query backends.CapacityQuery
 	var settings classes.Settings

@@ -29,8 +29,8 @@ func (d decoder) createGroup(r *csi.CreateVolumeGroupSnapshotRequest) (backends.
 	return spec, err
 }
 
-// existingGroup checks a request for a group that was made, and for its snapshots. Whether these are all of them is for
-// whoever knows the group; an earlier version may have made one of more than MostMembers.
+// existingGroup checks a request for an existing group and its snapshots. It does not check whether these are all of
+// them, which only the backend knows. An earlier version may have made a group of more than MostMembers.
 func existingGroup(group string, snapshots []string) error {
 	if err := id("group_snapshot_id", group); err != nil {
 		return err
@@ -38,7 +38,7 @@ func existingGroup(group string, snapshots []string) error {
 	return ids("snapshot_ids", "a snapshot's ID", snapshots)
 }
 
-// ids checks the IDs of the members of a group, each of which is what.
+// ids checks the IDs of a group's members; what names one of them in errors.
 func ids(field, what string, all []string) error {
 	seen := make(map[string]bool, len(all))
 	for _, member := range all {

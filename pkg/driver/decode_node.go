@@ -33,8 +33,8 @@ func (d decoder) stageVolume(r *csi.NodeStageVolumeRequest) (node.StageRequest, 
 	return request, err
 }
 
-// trustSamples reports whether a volume may be formatted though not every byte of it was read: this driver made it, or
-// who wrote the PersistentVolume allows it.
+// trustSamples reports whether a volume may be formatted although not every byte of it was read: this driver created
+// it, or the author of the PersistentVolume allows it.
 func trustSamples(volumeContext map[string]string) (bool, error) {
 	switch value := volumeContext[node.AllowFormat]; value {
 	case "", "false":
@@ -62,7 +62,7 @@ func (d decoder) publishToTarget(r *csi.NodePublishVolumeRequest) (node.PublishR
 	if request.Use, err = use(r.GetVolumeCapability()); err != nil {
 		return request, err
 	}
-	if r.GetStagingTargetPath() == "" { // CSI has a code of its own for it, after those of what is wrong with the rest.
+	if r.GetStagingTargetPath() == "" { // CSI has a code of its own for this, which comes after those for other errors.
 		return request, backends.Errorf(backends.Unsupported,
 			"staging_target_path is missing: only what NodeStageVolume has made ready can be published")
 	}
@@ -94,7 +94,7 @@ func (d decoder) expandOnNode(r *csi.NodeExpandVolumeRequest) (node.ExpandReques
 	return request, err
 }
 
-// volumeAt decodes a volume's ID and a path at which it is.
+// volumeAt decodes a volume's ID and a path of the volume.
 func volumeAt(volumeID, field, value string) (string, error) {
 	if err := id("volume_id", volumeID); err != nil {
 		return "", err
@@ -102,8 +102,8 @@ func volumeAt(volumeID, field, value string) (string, error) {
 	return path(field, value)
 }
 
-// placeOf decodes the path of a volume that is asked about. A path at which no volume can be is not
-// malformed: the volume is not there, which is what CSI wants to hear (NOT_FOUND).
+// placeOf decodes the path of a volume in a query. A path that no volume can have is not malformed: the volume is not
+// there, for which CSI wants NOT_FOUND.
 func placeOf(volumeID, value string) (string, error) {
 	if err := id("volume_id", volumeID); err != nil {
 		return "", err
@@ -140,7 +140,7 @@ func mountGroup(c *csi.VolumeCapability) (string, error) {
 		group)
 }
 
-// contexts decodes what the controller wrote for the node, the publish context over the volume context.
+// contexts decodes the controller's data for the node. The publish context overrides the volume context.
 func (d decoder) contexts(volumeContext,
 	publishContext map[string]string) (classes.Settings, map[string]string, error) {
 	var settings classes.Settings

@@ -48,7 +48,7 @@ func goodCreate() *csi.CreateVolumeRequest {
 	}
 }
 
-// TestModeChangeIsTheClasses checks who may let a raw device's contents become a filesystem.
+// TestModeChangeIsTheClasses checks that the class decides whether a raw device's content may become a filesystem.
 func TestModeChangeIsTheClasses(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "false": false, "true": true} {
 		r := goodCreate()
@@ -81,7 +81,7 @@ func TestCreateVolumeIsDecoded(t *testing.T) {
 	}
 }
 
-// A claim that is too small for its filesystem would be bound, and its pod would wait for ever.
+// A claim that is too small for its filesystem would be bound, and its pod would wait forever.
 func TestLeastDevice(t *testing.T) {
 	const writer, mib = csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, 1 << 20
 	block := &csi.VolumeCapability{
@@ -113,7 +113,7 @@ func TestLeastDevice(t *testing.T) {
 	}
 }
 
-// The fingerprint tells what differs in the class or the access type, and not who the claim is.
+// The fingerprint depends on the class and the access type, and not on the claim's identity.
 func TestFingerprint(t *testing.T) {
 	fingerprint := func(change func(*csi.CreateVolumeRequest)) string {
 		request := goodCreate()
@@ -249,8 +249,8 @@ func TestStageVolumeIsDecoded(t *testing.T) {
 	}
 }
 
-// Samples are enough for what this driver made; for another volume if its PersistentVolume says so, which no backend
-// hears of.
+// Samples are sufficient for volumes that this driver created. For another volume they are if its PersistentVolume says
+// so. Backends do not get that attribute.
 func TestTrustSamplesIsDecoded(t *testing.T) {
 	for name, test := range map[string]struct {
 		context map[string]string
@@ -267,7 +267,7 @@ func TestTrustSamplesIsDecoded(t *testing.T) {
 			got, err := testDecoder().stageVolume(&csi.NodeStageVolumeRequest{
 				VolumeId: "v", StagingTargetPath: "/staging", VolumeContext: test.context,
 				VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, ""),
-				PublishContext:   volume.EncodeContext(nil, nil), // of each volume that is attached
+				PublishContext:   volume.EncodeContext(nil, nil), // of each attached volume
 			})
 			if (err != nil) != (test.kind != backends.Unknown) || err != nil && !backends.Is(err, test.kind) {
 				t.Fatalf("got %v, want Kind %s", err, test.kind)
@@ -282,7 +282,7 @@ func TestTrustSamplesIsDecoded(t *testing.T) {
 	}
 }
 
-// The group of a publish may be another than that of the stage before it.
+// A publication may have another group than the staging before it.
 func TestGroupOfPublishIsDecoded(t *testing.T) {
 	request := &csi.NodePublishVolumeRequest{VolumeId: "v", StagingTargetPath: "/staging", TargetPath: "/target"}
 	for group, ok := range map[string]bool{"": true, "4321": true, "staff": false} {

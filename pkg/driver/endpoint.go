@@ -19,8 +19,8 @@ import (
 // maxSocketPath is the longest path of a unix socket (unix(7): sun_path has 108 bytes with its NUL).
 const maxSocketPath = 107
 
-// socketPath reads an endpoint: unix:///path, unix:/path or a bare absolute path. A CSI driver serves a
-// unix socket only: its caller is told apart by the right to open the socket's file.
+// socketPath parses an endpoint: unix:///path, unix:/path or a bare absolute path. A CSI driver serves a unix socket
+// only: the right to open the socket's file authenticates its callers.
 func socketPath(endpoint string) (string, error) {
 	text := endpoint
 	if rest, ok := strings.CutPrefix(endpoint, "unix:"); ok {
@@ -38,8 +38,8 @@ func socketPath(endpoint string) (string, error) {
 	return clean, nil
 }
 
-// Listen opens the socket that an endpoint names, in a directory that it makes if need be. A socket that a killed
-// process left behind is replaced; one that is being served is not. Closing the listener removes it.
+// Listen opens the socket that an endpoint names, and creates its directory if needed. It replaces a socket that a
+// killed process left behind, but not one that is being served. Closing the listener removes the socket.
 //
 // Kinds: Invalid for the endpoint; InUse when something else is there.
 func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
@@ -51,7 +51,7 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 		return nil, backends.Errorf(backends.Unavailable, "the directory of the endpoint %q cannot be made: %w", endpoint,
 			err)
 	}
-	// Two processes that find the same stale socket would both remove it, and one of them the other's.
+	// Two processes that find the same stale socket would both remove it, and one would remove the other's new socket.
 	alone, err := lockSoon(ctx, filepath.Dir(socket))
 	if err != nil {
 		return nil, backends.Errorf(backends.Busy, "the endpoint %q cannot be opened while its directory is locked: %w",
@@ -65,17 +65,17 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "the endpoint %q cannot be opened: %w", endpoint, err)
 	}
-	// Group access lets a sidecar of another user in the same pod in (fsGroup), and nobody else.
+	// Group access admits a sidecar of another user in the same pod (fsGroup), and nobody else.
 	if err := os.Chmod(socket, 0o660); err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
 	return listener, nil
 }
 
-// lockTime is how long a start waits for other drivers that open their endpoints in the same directory.
+// lockTime is how long a start waits for other drivers that open endpoints in the same directory.
 const lockTime = 5 * time.Second
 
-// lockSoon locks a directory as soon as others that hold it shortly give it back. Kinds: Busy.
+// lockSoon locks a directory as soon as its current holders, which keep it only briefly, release it. Kinds: Busy.
 func lockSoon(ctx context.Context, dir string) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockTime)
 	defer cancel()

@@ -32,7 +32,7 @@ func TestSocketPath(t *testing.T) {
 
 func TestListenReplacesOnlyAStaleSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
-	// What a killed process leaves behind: the file of a socket that nobody serves.
+	// A killed process leaves behind the file of a socket that nobody serves.
 	left, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestListenMakesTheDirectory(t *testing.T) {
 	}
 }
 
-// Of processes that find one stale socket at the same time, one serves it.
+// If several processes find one stale socket at the same time, one of them serves it.
 func TestListenAlone(t *testing.T) {
 	for range 200 {
 		socket := filepath.Join(t.TempDir(), "s")

@@ -17,14 +17,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// codeOf is the code of a failure of an RPC: the cell of its Kind. An error that bears a Kind has no other code,
-// whatever status it wraps: what a cloud answered is not about this call. A call that was cancelled or ran out of time
-// says so where its Kind says no more than that its outcome is open: the orchestrator asks again.
+// codeOf returns the code of an RPC's failure: the cell of its Kind. The Kind of an error decides, whatever status the
+// error wraps: a cloud's answer is not about this call. A call that was cancelled or timed out gets that code if its
+// Kind only says that the outcome is open: the orchestrator retries.
 func (a answers) codeOf(rpc string, err error) codes.Code {
 	if err == nil {
 		return codes.OK
 	}
-	if own, ok := err.(interface{ GRPCStatus() *status.Status }); ok { // A status that is wrapped is another's.
+	if own, ok := err.(interface{ GRPCStatus() *status.Status }); ok { // A wrapped status is another call's.
 		return own.GRPCStatus().Code()
 	}
 	kind := backends.KindOf(err)
@@ -37,7 +37,7 @@ func (a answers) codeOf(rpc string, err error) codes.Code {
 	return a.of(rpc, kind).code
 }
 
-// statusOf makes the error that the orchestrator sees.
+// statusOf returns the error that the orchestrator sees.
 func (a answers) statusOf(rpc string, err error) error {
 	if err == nil {
 		return nil
@@ -48,25 +48,25 @@ func (a answers) statusOf(rpc string, err error) error {
 	}
 	proven, failed := said.WithDetails(absence.Detail())
 	if failed != nil {
-		return said.Err() // It says less, and nothing that is not true.
+		return said.Err() // It says less, but nothing untrue.
 	}
 	return proven.Err()
 }
 
-// mostMessage is how many bytes of an error the orchestrator gets: it goes into events, conditions and logs.
+// mostMessage is how many bytes of an error the orchestrator gets: they go into events, conditions and logs.
 const mostMessage = 4096
 
-// unsaid tells at the end of a message how much of it is left out. A length has at most 19 digits.
+// unsaid ends a message that is cut, and says how much is missing. A length has at most 19 digits.
 const (
 	unsaid     = "... (%d bytes more)"
 	mostUnsaid = len(unsaid) - len("%d") + 19
 )
 
-// readable makes a message fit for people: what others wrote may be in it, at any length and with characters that
-// change a terminal or the order of what is read.
+// readable makes a message fit for people. The message may contain text of others, at any length, and with characters
+// that change a terminal or the reading order.
 func readable(message string) string {
 	var b strings.Builder
-	begin, end := 0, 0 // how much of the message leaves room for unsaid, as it is shown and as it was given
+	begin, end := 0, 0 // the part of the message that leaves room for unsaid, in the output and in the input
 	for i, r := range message {
 		if b.Len() <= mostMessage-mostUnsaid {
 			begin, end = b.Len(), i
@@ -84,5 +84,5 @@ func readable(message string) string {
 	return b.String()
 }
 
-// rpcOf is the name of the RPC in its full method, such as CreateVolume.
+// rpcOf returns the name of the RPC in its full method, for example CreateVolume.
 func rpcOf(fullMethod string) string { return fullMethod[strings.LastIndexByte(fullMethod, '/')+1:] }

@@ -37,7 +37,7 @@ func TestCodeOf(t *testing.T) {
 	}
 }
 
-// TestMessagesAreReadable: what somebody else wrote is in them, and they go to events, conditions and terminals.
+// TestMessagesAreReadable: messages contain text of others, and go to events, conditions and terminals.
 func TestMessagesAreReadable(t *testing.T) {
 	for given, want := range map[string]string{
 		"size 5 ≥ 4, café":    "size 5 ≥ 4, café",
@@ -52,7 +52,7 @@ func TestMessagesAreReadable(t *testing.T) {
 	}
 }
 
-// TestMessageHas4KiB: docs/design/014 says "in 4 KiB at most", what is said of the rest included.
+// TestMessageHas4KiB: docs/design/014 says "in 4 KiB at most", which includes the note about the omitted rest.
 func TestMessageHas4KiB(t *testing.T) {
 	for given, want := range map[string]string{
 		strings.Repeat("x", mostMessage):       strings.Repeat("x", mostMessage),
@@ -71,7 +71,7 @@ func TestMessageHas4KiB(t *testing.T) {
 	}
 }
 
-// TestManyWrongParameters: the error tells of some, and how many there are.
+// TestManyWrongParameters: the error names some parameters, and how many there are.
 func TestManyWrongParameters(t *testing.T) {
 	request := goodCreate()
 	for i := range 10_000 {

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// givenUp is a backend with a snapshot that failed after callers were told of it.
+// givenUp is a backend with a snapshot that failed after its handle was returned.
 type givenUp struct {
 	backends.Backend
 	backends.Snapshotter
@@ -28,7 +28,7 @@ func (givenUp) FindSnapshot(context.Context, backends.SnapshotSpec) (*backends.S
 }
 
 // TestFailedSnapshotCanBeDeleted: csi-snapshotter does not delete a VolumeSnapshotContent, not even one with a handle,
-// before its last CreateSnapshot ended for good.
+// before its last CreateSnapshot has a final answer.
 func TestFailedSnapshotCanBeDeleted(t *testing.T) {
 	s := serve(t, givenUp{}, time.Second)
 	_, err := s.client.CreateSnapshot(t.Context(), &csi.CreateSnapshotRequest{Name: "s", SourceVolumeId: "v"})

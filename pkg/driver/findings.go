@@ -9,18 +9,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// finding is what CSI allows once in an answer about health, with all that was said of it. Backends say one thing for
-// each pool, share or instance.
+// finding is a status and reason, which CSI allows once in an answer about health, with all messages for it. Backends
+// report one message for each pool, share or instance.
 type finding[S comparable] struct {
 	status   S
 	reason   string
 	messages []string
 }
 
-// message is all messages in the order in which they came, as far as they fit.
+// message joins all messages in their order, as far as they fit.
 func (f *finding[S]) message() string { return readable(strings.Join(f.messages, "; ")) }
 
-// findings are in the order in which the first of each came.
+// findings are in the order of their first messages.
 type findings[S comparable] []*finding[S]
 
 func (f *findings[S]) add(status S, reason, message string) {
@@ -34,7 +34,7 @@ func (f *findings[S]) add(status S, reason, message string) {
 	}
 }
 
-// encodeHealth translates what is wrong with a volume; statuses have the same names on both sides.
+// encodeHealth translates the issues of a volume; statuses have the same names on both sides.
 func encodeHealth(handle string, issues []backends.HealthIssue) *csi.VolumeHealth {
 	var found findings[csi.VolumeHealthErrorType]
 	for _, issue := range issues {
@@ -49,7 +49,7 @@ func encodeHealth(handle string, issues []backends.HealthIssue) *csi.VolumeHealt
 	return health
 }
 
-// encodeStorageHealth translates what is wrong with the storage.
+// encodeStorageHealth translates the issues of the storage.
 func encodeStorageHealth(issues []backends.StorageIssue) *csi.NodeGetStorageHealthResponse {
 	var found findings[csi.StorageHealthErrorType]
 	for _, issue := range issues {

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// FuzzDecode feeds arbitrary messages to every decoder: each answers with a value or with Invalid.
+// FuzzDecode passes arbitrary messages to every decoder: each returns a value or Invalid.
 func FuzzDecode(f *testing.F) {
 	good, err := proto.Marshal(goodCreate())
 	if err != nil {
@@ -66,7 +66,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// FuzzEndpoint never takes anything but an absolute path.
+// FuzzEndpoint checks that only absolute paths are accepted.
 func FuzzEndpoint(f *testing.F) {
 	f.Add("unix:///run/csi.sock")
 	f.Add("/a/../b")

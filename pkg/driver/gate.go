@@ -19,7 +19,7 @@ type gate struct {
 
 func newGate() *gate { return &gate{idle: make(chan struct{})} }
 
-// admit refuses requests after the gate was closed: what begins then would only be cancelled in the middle.
+// admit refuses requests once the gate is closed: a request that began then would only be cancelled halfway.
 func (g *gate) admit() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if !g.enter() {
@@ -49,7 +49,7 @@ func (g *gate) leave() {
 	}
 }
 
-// close closes the gate, once. The channel is closed when the last request has left.
+// close closes the gate, once. The returned channel is closed when the last request has left.
 func (g *gate) close() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

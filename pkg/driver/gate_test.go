@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestGate: gRPC turns away new connections while the server stops, and calls of existing ones only in time; what comes
-// before that is turned away here, while the requests that are under way are waited for.
+// TestGate: while the server stops, gRPC rejects new connections, and calls of existing ones only later. The gate
+// rejects the calls before that, while the requests under way are awaited.
 func TestGate(t *testing.T) {
 	g, ctx := newGate(), t.Context()
 	call := func(handler func() error) error {
@@ -39,7 +39,7 @@ func TestGate(t *testing.T) {
 	<-idle
 }
 
-// TestGateOfNobody: where nothing is under way, there is nothing to wait for.
+// TestGateOfNobody: without requests under way, the end waits for nothing.
 func TestGateOfNobody(t *testing.T) {
 	g := newGate()
 	nothing := func(context.Context, any) (any, error) { return nil, nil }
@@ -57,5 +57,5 @@ func TestGateOfTheServer(t *testing.T) {
 	if status.Code(err) != codes.Unavailable || !strings.Contains(err.Error(), "stopping") {
 		t.Errorf("a request after the gate was closed is answered %v, want Unavailable", err)
 	}
-	s.server.gate = newGate() // The end of the server closes its own.
+	s.server.gate = newGate() // The end of the server closes its own gate.
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// unwell is a backend that says several things for one reason, as one with two disks away does.
+// unwell is a backend that reports several messages for one reason, as with two missing disks.
 type unwell struct {
 	backends.Backend
 	backends.NodeBackend

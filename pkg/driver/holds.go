@@ -18,16 +18,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/holds"
 )
 
-// holdTime is how long whoever knows what nodes use may take for an answer.
+// holdTime bounds one query whether a volume may be detached.
 const holdTime = 5 * time.Second
 
-// holdReader asks beside the driver whether a volume may be detached. A nil one lets every volume go.
+// holdReader asks another process whether a volume may be detached. A nil holdReader allows every detachment.
 type holdReader struct {
 	endpoint string
 	conn     *grpc.ClientConn
 }
 
-// newHoldReader connects when it first asks. Kinds: Invalid.
+// newHoldReader returns a reader that connects at its first query. Kinds: Invalid.
 func newHoldReader(endpoint string, options ...grpc.DialOption) (*holdReader, error) {
 	if endpoint == "" {
 		return nil, nil
@@ -36,7 +36,7 @@ func newHoldReader(endpoint string, options ...grpc.DialOption) (*holdReader, er
 	if err != nil {
 		return nil, fmt.Errorf("--holds: %w", err)
 	}
-	// Who answers has been away for seconds, or for minutes, when it is back: gRPC's own pauses grow to two minutes.
+	// The server may be away for seconds, or for minutes, before it is back: gRPC's own pauses grow to two minutes.
 	pauses := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
 	conn, err := grpc.NewClient("unix:"+path, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: holdTime}))...)
@@ -46,7 +46,7 @@ func newHoldReader(endpoint string, options ...grpc.DialOption) (*holdReader, er
 	return &holdReader{endpoint, conn}, nil
 }
 
-// check fails if a volume must stay attached to a node. Without an answer it must. Kinds: InUse, Unavailable.
+// check fails if a volume must stay attached to a node, or if there is no answer. Kinds: InUse, Unavailable.
 func (h *holdReader) check(ctx context.Context, volume, node string) error {
 	if h == nil {
 		return nil
@@ -74,8 +74,8 @@ func (h *holdReader) check(ctx context.Context, volume, node string) error {
 
 func (h *holdReader) close(context.Context) error { return h.conn.Close() }
 
-// ServeHolds answers drivers that ask whether a volume may be detached, until the context ends. An error of answer
-// leaves the volume attached, as one of the connection does.
+// ServeHolds answers drivers that ask whether a volume may be detached, until the context ends. If answer fails, or the
+// connection does, the volume stays attached.
 func ServeHolds(ctx context.Context, listener net.Listener, log *slog.Logger,
 	answer func(context.Context, holds.Query) (holds.Hold, error)) error {
 	server := grpc.NewServer(grpc.ChainUnaryInterceptor(identify(log), rescue(newLogLimits())))

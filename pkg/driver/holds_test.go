@@ -23,7 +23,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/holds"
 )
 
-// detaching is a backend that counts what it detaches.
+// detaching is a backend that counts its detachments.
 type detaching struct {
 	backends.Backend
 	backends.Attacher
@@ -32,10 +32,10 @@ type detaching struct {
 
 func (d detaching) Detach(context.Context, string, string) error { *d.times++; return nil }
 
-// TestHeldVolumesStayAttached checks that a volume is detached only when whoever knows what nodes use lets it go.
+// TestHeldVolumesStayAttached checks that a volume is detached only with the permission of the holds server.
 func TestHeldVolumesStayAttached(t *testing.T) {
 	for name, c := range map[string]struct {
-		answer func() (holds.Hold, error) // nil: nobody answers
+		answer func() (holds.Hold, error) // nil: no server answers
 		want   codes.Code
 		says   string
 	}{
@@ -73,7 +73,7 @@ func TestHeldVolumesStayAttached(t *testing.T) {
 	}
 }
 
-// TestHoldsAreAskedAgain has nobody answer for a while: once somebody does, the driver finds him within seconds.
+// TestHoldsAreAskedAgain has no server for a while: once there is one, the driver finds it within seconds.
 func TestHoldsAreAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		served := bufconn.Listen(1 << 16)
@@ -112,7 +112,7 @@ func TestHoldsAreAskedAgain(t *testing.T) {
 	})
 }
 
-// TestHoldsThatPanic checks that an answer which panics ends nothing else, and frees nothing.
+// TestHoldsThatPanic checks that an answer that panics ends nothing else, and permits no detachment.
 func TestHoldsThatPanic(t *testing.T) {
 	endpoint := holdSocket(t)
 	serveHolds(t, endpoint, func(context.Context, holds.Query) (holds.Hold, error) { panic("a defect") })
@@ -130,7 +130,7 @@ func TestHoldsThatPanic(t *testing.T) {
 	}
 }
 
-// TestHoldsThatMeanNothing checks that a driver which could not keep the promise does not start.
+// TestHoldsThatMeanNothing checks that a driver that could not keep the promise does not start.
 func TestHoldsThatMeanNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		backend  backends.Backend
@@ -148,7 +148,7 @@ func TestHoldsThatMeanNothing(t *testing.T) {
 	}
 }
 
-// holdSocket is a path that is short enough for a socket.
+// holdSocket returns a path that is short enough for a socket.
 func holdSocket(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stowage-") //nolint:usetesting // t.TempDir holds the test's name: too long for a socket

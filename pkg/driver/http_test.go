@@ -36,7 +36,7 @@ func wantBody(t *testing.T, url string, parts ...string) {
 	}
 }
 
-// Connections that ask nothing keep neither scrapers away for long nor more than a few descriptors.
+// Idle connections delay scrapers only briefly, and use only a few descriptors.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a local socket
 	if err != nil {
@@ -58,7 +58,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 		}
 		defer idle.Close()
 	}
-	<-time.After(100 * time.Millisecond) // for those that are accepted
+	<-time.After(100 * time.Millisecond) // for the accepted connections
 	links, err := filepath.Glob("/proc/self/fd/*")
 	if err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestIdleConnectionsAreBounded(t *testing.T) {
 			sockets++
 		}
 	}
-	// The test's own ends, and those that are accepted.
+	// The test's own ends, and the accepted connections.
 	if most := 2*scrape.MaxConnections + scrape.MaxConnections + 32; sockets > most {
 		t.Errorf("%d sockets are open, want %d at most", sockets, most)
 	}

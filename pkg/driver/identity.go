@@ -16,13 +16,14 @@ type identity struct {
 	config Config
 }
 
-// Plugin is what all processes of a driver can do together.
+// Plugin has the capabilities of all processes of a driver together.
 type Plugin struct {
 	controller bool
 	features   backends.Features
 }
 
-// NewPlugin looks at a backend before a process leaves out the side that it does not serve.
+// NewPlugin returns the plugin of a backend. It must be called before a process removes the side that it does not
+// serve.
 func NewPlugin(whole *backends.Instance) *Plugin {
 	return &Plugin{controller: whole.Controller != nil, features: backends.Resolve(whole.Controller, whole.Node)}
 }
@@ -37,10 +38,10 @@ func (i *identity) GetPluginCapabilities(context.Context,
 	return &csi.GetPluginCapabilitiesResponse{Capabilities: pluginCapabilities(i.config.Plugin)}, nil
 }
 
-// Probe answers that the process is ready once it serves: every call gets an answer then. It says nothing of the
-// storage. Who probes for the kubelet, such as the livenessprobe sidecar or Probe, takes an answer of false for a
-// failure, as it takes an error, and has the process restarted, which brings no storage back and cuts off the calls for
-// what still works. storageWatch tells of storage that is gone, and so do NodeGetStorageHealth and each call for it.
+// Probe reports ready whenever the process serves, because every call gets an answer then. It does not depend on the
+// storage. Callers that probe for the kubelet, such as the livenessprobe sidecar or Probe, treat an answer of false
+// like an error: the kubelet restarts the process. That brings no storage back, and cuts off calls for storage that
+// works. storageWatch reports missing storage, and so do NodeGetStorageHealth and each call for it.
 func (i *identity) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
 	return &csi.ProbeResponse{Ready: wrapperspb.Bool(true)}, nil
 }

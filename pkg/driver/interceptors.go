@@ -13,14 +13,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// arrive notes when a request came.
+// arrive records when a request arrived.
 func arrive() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		return handler(backends.WithArrival(ctx, time.Now()), request)
 	}
 }
 
-// translate turns whatever error comes up into a gRPC status.
+// translate turns any error into a gRPC status.
 func translate(table answers) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		response, err := handler(ctx, request)
@@ -28,9 +28,9 @@ func translate(table answers) grpc.UnaryServerInterceptor {
 	}
 }
 
-// rescue turns a panic into an error: one broken request must not stop the mounts of all others. What it left is not
-// known, and that is its Kind: the orchestrator asks again, but may ask for another size or class where it is these
-// that cannot be had.
+// rescue turns a panic into an error: one broken request must not stop the mounts of all others. The error's Kind is
+// Unknown, because nobody knows what the request left behind. The orchestrator retries. It may ask for another size or
+// class instead if only these cannot be had.
 func rescue(limits *logLimits) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (
 		response any, err error) {
@@ -46,9 +46,8 @@ func rescue(limits *logLimits) grpc.UnaryServerInterceptor {
 	}
 }
 
-// bound cancels a request when the server's life ends before it, and ends it a little before its deadline: an answer
-// that comes when the caller has gone is heard by nobody, and "context deadline exceeded" is all that an operator
-// reads.
+// bound cancels a request when the server's life ends, and ends it a little before its deadline. An answer sent after
+// the caller hung up is lost, and the operator sees only "context deadline exceeded".
 func bound(life context.Context) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		ctx, cancel := early(ctx)
@@ -58,9 +57,9 @@ func bound(life context.Context) grpc.UnaryServerInterceptor {
 	}
 }
 
-// giveUp answers a request whose handler goes on after its end: a backend that ignores its context delays neither its
-// caller nor the end of the process. The handler keeps the locks of the request until it returns, so that nothing runs
-// beside it.
+// giveUp answers a request whose handler continues after its end: a backend that ignores its context delays neither its
+// caller nor the end of the process. The handler keeps the request's locks until it returns, so that no other operation
+// runs beside it.
 func giveUp() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		call := deadline.Call{Name: info.FullMethod, Grace: giveUpGrace}
@@ -68,15 +67,15 @@ func giveUp() grpc.UnaryServerInterceptor {
 	}
 }
 
-// giveUpGrace is how long a handler may take, after the end of its context, to answer by itself: it knows more of the
-// cause. The node has a grace of its own, at whose end it says what it still waits for.
+// giveUpGrace is how long after the end of its context a handler may still answer: its own answer tells more about the
+// cause. The node has a grace of its own, after which it says what it still waits for.
 const giveUpGrace = node.Grace + 200*time.Millisecond
 
-// mostEarly is how long before the deadline of a request its answer is sent, at most.
+// mostEarly is the maximum time that early reserves for the answer.
 const mostEarly = time.Second
 
-// early leaves a fifth of the request's time for the answer, or mostEarly if that is less: more than what a call that
-// may hang has, from the end of its context on, to say what became of it (deadline.Call.Grace).
+// early reserves a fifth of the request's time for the answer, at most mostEarly. A call that may hang gets less than
+// that to report its outcome after the end of its context (deadline.Call.Grace).
 func early(ctx context.Context) (context.Context, context.CancelFunc) {
 	until, limited := ctx.Deadline()
 	if !limited {

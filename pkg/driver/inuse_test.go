@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// folders is a backend of directories that knows nothing of their use: Delete removes what it is asked to.
+// folders is a backend of directories that does not know whether they are used: Delete removes any of them.
 type folders struct {
 	backends.Backend
 	root string
@@ -52,7 +52,7 @@ func TestWhatThisNodeUsesIsNotDeleted(t *testing.T) {
 	if err := os.Mkdir(staging, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // Only after a failure there is something left.
+	t.Cleanup(func() { // Only after a failure, something is left.
 		_ = unix.Unmount(target, 0)
 		_ = unix.Unmount(staging, 0)
 	})
@@ -63,7 +63,7 @@ func TestWhatThisNodeUsesIsNotDeleted(t *testing.T) {
 	steps := []struct {
 		what string
 		do   func() error
-		used []string // what the refusal of Delete must name afterwards
+		used []string // what Delete's refusal must name afterwards
 	}{
 		{"NodeStageVolume", func() error {
 			_, err := node.NodeStageVolume(t.Context(), &csi.NodeStageVolumeRequest{VolumeId: "v", StagingTargetPath: staging,

@@ -16,15 +16,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// many has a great many volumes and snapshots, with as much to say of each as CSI allows a map, and more where it sets
-// no bound.
+// many has a great many volumes and snapshots. Each has as much metadata as CSI allows in a map, and more where CSI
+// sets no limit.
 type many struct {
 	backends.Backend
 	backends.Snapshotter
 	count int
 }
 
-// entries are a page of the numbers of all things.
+// entries returns a page of the things' numbers.
 func (m many) entries(page backends.Page) (numbers []int, next string) {
 	from, _ := strconv.Atoi(page.Token) // An empty token is the beginning.
 	for i := from; i < m.count; i++ {
@@ -72,7 +72,7 @@ func (m many) ListHealth(_ context.Context, page backends.Page) (unwell []backen
 	return unwell, next, nil
 }
 
-// TestOneSnapshotHasOnePage asks for one snapshot with a token, which no answer has given.
+// TestOneSnapshotHasOnePage requests one snapshot with a token, which no answer has given.
 func TestOneSnapshotHasOnePage(t *testing.T) {
 	s := serve(t, many{count: 1}, time.Second)
 	r, err := s.client.ListSnapshots(t.Context(), &csi.ListSnapshotsRequest{SnapshotId: "snap-0", StartingToken: "x"})
@@ -81,7 +81,7 @@ func TestOneSnapshotHasOnePage(t *testing.T) {
 	}
 }
 
-// TestAListFitsIntoAMessage asks as csi-attacher does: for all entries, with gRPC's default size of a message.
+// TestAListFitsIntoAMessage lists as csi-attacher does: all entries, with gRPC's default message size.
 func TestAListFitsIntoAMessage(t *testing.T) {
 	const count = 510
 	s := serve(t, many{count: count}, time.Second)

@@ -11,13 +11,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/keylock"
 )
 
-// A volume has two keys: an operation on it holds both, whichever service the request comes to. Growing and modifying
-// hold one each: a cloud that takes hours between two changes of a volume must get both in one.
+// A volume has two keys, and an operation on it holds both, whichever service gets the request. Expansion and
+// modification hold one each: a cloud that requires hours between two changes of a volume must get both in one.
 func sizeKey(volume string) string     { return "volume/" + volume + "/size" }
 func featuresKey(volume string) string { return "volume/" + volume + "/features" }
 
-// lockKeys is the only table of what a request excludes: the keys of a volume, and the name of what is yet to be made.
-// Reading takes no lock.
+// lockKeys is the only table of what a request excludes: a volume's keys, the ID of a snapshot or group to delete, or
+// the name of a thing to create. Reads take no lock.
 func lockKeys(request any) []string {
 	switch r := request.(type) {
 	case *csi.CreateVolumeRequest:
@@ -43,7 +43,7 @@ func lockKeys(request any) []string {
 	return nil
 }
 
-// checkKey checks the name or ID of which a key is made: nothing is held for one that no request may have.
+// checkKey checks the name or ID from which a key is made. An invalid name or ID locks nothing.
 func checkKey(request any) error {
 	switch r := request.(type) {
 	case interface{ GetName() string }:
@@ -58,8 +58,8 @@ func checkKey(request any) error {
 	return nil
 }
 
-// lock runs the call while it holds its keys. It never waits: an operation that is under way may take
-// as long as the cloud does, and the orchestrator asks again anyway (CSI spec, "ABORTED").
+// lock runs the call while it holds its keys. It never waits: an operation that is under way may take as long as the
+// cloud does, and the orchestrator retries anyway (CSI spec, "ABORTED").
 func lock(locks *keylock.Locks) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		keys := lockKeys(request)

@@ -24,7 +24,7 @@ func unlocked() map[string]bool {
 	}
 }
 
-// Every request that names one thing locks it, unless it only reads; nothing new is forgotten.
+// Every request that names a thing locks it, unless it only reads; a new request must not be forgotten.
 func TestEveryWritingRequestLocks(t *testing.T) {
 	checked := 0
 	protoregistry.GlobalTypes.RangeMessages(func(kind protoreflect.MessageType) bool {
@@ -64,7 +64,7 @@ func TestControllerAndNodeShareAVolumesKey(t *testing.T) {
 	}
 }
 
-// Growing and modifying exclude all but each other.
+// Expansion and modification exclude all operations but each other.
 func TestGrowingAndModifyingMeet(t *testing.T) {
 	locks := keylock.New()
 	interceptor := lock(locks)

@@ -20,13 +20,13 @@ const (
 
 type contextKey struct{}
 
-// call is what a request carries with it.
+// call has a request's ID and logger, which the request's context carries.
 type call struct {
 	id  string
 	log *slog.Logger
 }
 
-// identify gives each request an ID, and a logger that bears it.
+// identify gives each request an ID, and a logger with that ID.
 func identify(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		id := uuid.NewString()
@@ -50,7 +50,7 @@ func requestID(ctx context.Context) string {
 	return this.id
 }
 
-// record logs a request and its outcome. Messages are redacted, and rendered only when they are shown.
+// record logs a request and its outcome. It redacts messages, and renders them only if they are shown.
 func record(limits *logLimits) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		log, start := logger(ctx), time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// failing is a backend whose volumes cannot be deleted, nobody knows why, and cannot be found. One is out of order.
+// failing is a backend whose volumes cannot be deleted, for an unknown reason, and cannot be found. One is broken.
 type failing struct{ backends.Backend }
 
 func (failing) Delete(_ context.Context, handle string) error {
@@ -32,7 +32,7 @@ func (failing) Modify(context.Context, string, any) error {
 	return backends.Errorf(backends.InUse, "the volume is in use")
 }
 
-// flooded has a server log what the calls make it say, in a time that passes only when a call waits.
+// flooded makes a server log the calls. Time passes only when a call waits.
 func flooded(t *testing.T, calls func(t *testing.T, client csi.ControllerClient, said func(parts ...string) int)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -59,8 +59,8 @@ func flooded(t *testing.T, calls func(t *testing.T, client csi.ControllerClient,
 	})
 }
 
-// TestFailuresAreLoggedWithinBounds: a caller that asks again without a pause does not fill the disk with the log of
-// failures, and hides none of another kind.
+// TestFailuresAreLoggedWithinBounds: a caller that retries without a pause does not fill the disk with the log of
+// failures, and hides no failure of another kind.
 func TestFailuresAreLoggedWithinBounds(t *testing.T) {
 	const flood = 1000
 	for what, row := range map[string]struct{ volume, message string }{
@@ -94,7 +94,7 @@ func TestFailuresAreLoggedWithinBounds(t *testing.T) {
 	}
 }
 
-// TestTheServersRefusalsAreLoggedWithinBounds: the same for refusals, by the way that requests take.
+// TestTheServersRefusalsAreLoggedWithinBounds: the same for refusals, through the server.
 func TestTheServersRefusalsAreLoggedWithinBounds(t *testing.T) {
 	flooded(t, func(t *testing.T, client csi.ControllerClient, said func(parts ...string) int) {
 		for range 2 * refusalBurst {

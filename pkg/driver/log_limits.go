@@ -9,32 +9,32 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// refusalsEvery and refusalBurst are how many refusals are logged: those of a large node that is drained, and then ten
-// a second.
+// refusalsEvery and refusalBurst bound how many refusals are logged: those of draining a large node, and then ten a
+// second.
 const (
 	refusalsEvery = 100 * time.Millisecond
 	refusalBurst  = 500
 )
 
-// failuresEvery and failureBurst are how many failures of a method with one code are logged. There are more to a
-// failure than to a refusal, and the stack of a panic is several kilobytes, but a hundred of one kind tell all.
+// failuresEvery and failureBurst bound how many failures of a method with one code are logged. A failure has more to
+// report than a refusal, and the stack of a panic has several kilobytes, but a hundred of one kind are enough.
 const (
 	failuresEvery = time.Second
 	failureBurst  = 100
 )
 
-// logLimits bound how much is logged of requests that do not succeed: a caller that asks again without a pause must not
-// fill the node's disk. The metrics count them all.
+// logLimits bound how many unsuccessful requests are logged: a caller that retries without a pause must not fill the
+// node's disk. The metrics count all of them.
 type logLimits struct {
 	refusals *logLimit
 	mu       sync.Mutex
-	failures map[flood]*logLimit // as many as there are methods and codes
+	failures map[flood]*logLimit // one per method and code
 }
 
-// flood is what may come again and again: what is logged of other calls goes on beside it.
+// flood is a kind of failure that may repeat endlessly. It does not suppress the log of other kinds.
 type flood struct{ method, code string }
 
-// logLimit lets the first of each burst be logged.
+// logLimit admits the first lines of each burst.
 type logLimit struct {
 	allowed *rate.Limiter
 	omitted atomic.Int64
@@ -48,14 +48,14 @@ func newLogLimit(every time.Duration, burst int) *logLimit {
 	return &logLimit{allowed: rate.NewLimiter(rate.Every(every), burst)}
 }
 
-// refusal logs a refusal, and how many were left out before it.
+// refusal logs a refusal, and how many were omitted before it.
 func (l *logLimits) refusal(log *slog.Logger, fields ...any) {
 	if fields, ok := l.refusals.pass("refusals_not_logged", fields); ok {
 		log.Info("refused", fields...)
 	}
 }
 
-// failure logs a failure, and how many of its kind were left out before it.
+// failure logs a failure, and how many of its kind were omitted before it.
 func (l *logLimits) failure(log *slog.Logger, kind flood, message string, fields ...any) {
 	if fields, ok := l.of(kind).pass("failures_not_logged", fields); ok {
 		log.Error(message, fields...)
@@ -73,7 +73,7 @@ func (l *logLimits) of(kind flood) *logLimit {
 	return limit
 }
 
-// pass reports whether one more may be logged, and adds to its fields how many were left out before it.
+// pass reports whether one more line may be logged, and adds the number of omitted lines to its fields.
 func (l *logLimit) pass(omitted string, fields []any) ([]any, bool) {
 	if !l.allowed.Allow() {
 		l.omitted.Add(1)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A caller that asks again without a pause does not fill the disk with the log.
+// A caller that retries without a pause does not fill the disk with the log.
 func TestRefusalsAreLoggedWithinBounds(t *testing.T) {
 	var text bytes.Buffer
 	log, limits := slog.New(slog.NewTextHandler(&text, nil)), newLogLimits()

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// machineServer serves stowage.v1.Machines, which is not of CSI: what is true of the machine of a node.
+// machineServer serves stowage.v1.Machines, which is not of CSI: the state of a node's machine.
 type machineServer struct{ volumes *volume.Service }
 
 func (s machineServer) get(ctx context.Context, request *structpb.Struct) (*structpb.Struct, error) {

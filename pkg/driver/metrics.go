@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Metrics are what the driver counts, for --http-endpoint's /metrics.
+// Metrics are the driver's metrics, for --http-endpoint's /metrics.
 type Metrics struct {
 	Registry   *prometheus.Registry
 	labels     prometheus.Labels // of every metric
@@ -23,9 +23,9 @@ type Metrics struct {
 	ownership  *ownershipMetrics
 }
 
-// NewMetrics makes the metrics in a registry of their own.
+// NewMetrics returns metrics in a registry of their own.
 func NewMetrics(driver, version string) *Metrics {
-	// From a stat of a mount to an attach that a cloud takes minutes for.
+	// From a stat of a mount to an attachment that takes a cloud minutes.
 	buckets := []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 300}
 	labels := prometheus.Labels{"driver": driver}
 	m := &Metrics{
@@ -68,7 +68,7 @@ func (m *Metrics) Operation(operation string, took time.Duration, err error) {
 	m.operations.WithLabelValues(operation, outcome).Observe(took.Seconds())
 }
 
-// watchGivenUp exports how many calls into the kernel have not come back.
+// watchGivenUp exports how many calls into the kernel have not returned.
 func (m *Metrics) watchGivenUp(count func() int) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "stowage_node_calls_given_up", ConstLabels: m.labels,
@@ -77,7 +77,7 @@ func (m *Metrics) watchGivenUp(count func() int) {
 	}, func() float64 { return float64(count()) }))
 }
 
-// watchStorage exports how much of the storage is not well, as a backend that can tell says it.
+// watchStorage exports how many storage issues a backend reports.
 func (m *Metrics) watchStorage() (count func(unreachable, degraded int)) {
 	issues := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stowage_storage_issues", ConstLabels: m.labels,
@@ -93,7 +93,7 @@ func (m *Metrics) watchStorage() (count func(unreachable, degraded int)) {
 	return count
 }
 
-// Trimmed counts what a trimming freed; it is node.Config.Trimmed.
+// Trimmed counts the bytes that a trim freed; it is node.Config.Trimmed.
 func (m *Metrics) Trimmed(bytes uint64) { m.trimmed.Add(float64(bytes)) }
 
 func (m *Metrics) measure() grpc.UnaryServerInterceptor {

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ownershipMetrics count the walks that give files to a group; they are a node.OwnershipObserver. No volume
-// is a label: there is no bound to how many a node sees in its life.
+// ownershipMetrics measure the walks that give files to a group. They implement node.OwnershipObserver. The volume is
+// not a label: a node may see any number of volumes in its life.
 type ownershipMetrics struct {
 	running   prometheus.Gauge
 	entries   *prometheus.CounterVec
@@ -35,17 +35,17 @@ func newOwnershipMetrics(labels prometheus.Labels, registry prometheus.Registere
 	return m
 }
 
-// WalkBegan is of node.OwnershipObserver.
+// WalkBegan implements node.OwnershipObserver.
 func (m *ownershipMetrics) WalkBegan() { m.running.Inc() }
 
-// WalkProgressed is of node.OwnershipObserver.
+// WalkProgressed implements node.OwnershipObserver.
 func (m *ownershipMetrics) WalkProgressed(entries, changed, denied int64) {
 	m.entries.WithLabelValues("changed").Add(float64(changed))
 	m.entries.WithLabelValues("denied").Add(float64(denied))
 	m.entries.WithLabelValues("unchanged").Add(float64(entries - changed - denied))
 }
 
-// WalkEnded is of node.OwnershipObserver.
+// WalkEnded implements node.OwnershipObserver.
 func (m *ownershipMetrics) WalkEnded(took time.Duration, err error) {
 	m.running.Dec()
 	outcome := "complete"

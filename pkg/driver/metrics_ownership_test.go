@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
-// A volume that is staged for a group is counted, by the way that a call takes through the whole driver.
+// The staging of a volume for a group is counted, with a call through the whole driver.
 func TestOwnershipIsMeasured(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounts need root")
@@ -54,7 +54,7 @@ func TestOwnershipIsMeasured(t *testing.T) {
 	exported := metricsOf(t, d.Metrics)
 	for _, line := range []string{
 		`stowage_node_ownership_walks_in_progress{driver="local.csi.stowage.dev"} 0`,
-		`stowage_node_ownership_entries_total{driver="local.csi.stowage.dev",result="changed"} 1`, // the root of an empty volume
+		`stowage_node_ownership_entries_total{driver="local.csi.stowage.dev",result="changed"} 1`, // an empty volume's root
 		`stowage_node_ownership_entries_total{driver="local.csi.stowage.dev",result="unchanged"} 0`,
 		`stowage_node_ownership_entries_total{driver="local.csi.stowage.dev",result="denied"} 0`,
 		`stowage_node_ownership_walk_duration_seconds_count{driver="local.csi.stowage.dev",outcome="complete"} 1`,
@@ -68,7 +68,7 @@ func TestOwnershipIsMeasured(t *testing.T) {
 	}
 }
 
-// metricsOf is what /metrics answers.
+// metricsOf returns the answer of /metrics.
 func metricsOf(t *testing.T, metrics *driver.Metrics) string {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -33,7 +33,7 @@ func (anywhere) Machine(context.Context, backends.MachineQuery) (backends.Machin
 	return backends.Machine{State: backends.MachineRunning}, nil
 }
 
-// TestNodeIDsAreAsLongAsTheSpecificationAllows, wherever one comes to the driver: what NodeGetInfo gave must be taken.
+// TestNodeIDsAreAsLongAsTheSpecificationAllows: every request accepts an ID that NodeGetInfo may return.
 func TestNodeIDsAreAsLongAsTheSpecificationAllows(t *testing.T) {
 	s := serve(t, anywhere{}, time.Second)
 	for length, want := range map[int]codes.Code{128: codes.OK, 256: codes.OK, 257: codes.InvalidArgument} {

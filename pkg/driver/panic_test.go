@@ -13,10 +13,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// tripping is a backend that panics once it has made its first volume.
+// tripping is a backend that panics after it has created its first volume.
 type tripping struct {
 	backends.Backend
-	made chan string // the handles of what was made, also of what nobody has heard
+	made chan string // the handles of created volumes, including those that no caller got
 }
 
 func (b tripping) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
@@ -31,8 +31,8 @@ func (b tripping) Create(ctx context.Context, spec backends.Spec) (*backends.Vol
 	return volume, nil
 }
 
-// TestWhatAPanicMadeIsFound: a panic after the volume was made is no proof that nothing was made. csi-provisioner asks
-// again, and gets that volume.
+// TestWhatAPanicMadeIsFound: a panic after the volume's creation does not prove that nothing was created.
+// csi-provisioner retries, and gets that volume.
 func TestWhatAPanicMadeIsFound(t *testing.T) {
 	definition, instance := memoryBackend(t)
 	backend := tripping{instance.Controller, make(chan string, 9)}

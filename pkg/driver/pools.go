@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// poolServer serves stowage.v1.Pools, which is not of CSI: what the volumes of this node are taken from.
+// poolServer serves stowage.v1.Pools, which is not of CSI: the pools from which this node's volumes are taken.
 type poolServer struct{ volumes *volume.Service }
 
 func (s poolServer) list(ctx context.Context, _ *structpb.Struct) (*structpb.Struct, error) {

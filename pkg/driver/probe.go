@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Probe asks the driver at an endpoint whether it is ready, by the socket that Kubernetes' own calls take. It fails at
-// once when nobody listens there.
+// Probe asks the driver at an endpoint whether it is ready, through the socket that Kubernetes' own calls use. It fails
+// at once when nobody listens there.
 //
 // Kinds: Invalid for the endpoint; Unavailable when the driver gives no answer before ctx ends, or is not ready.
 func Probe(ctx context.Context, endpoint string) error {
@@ -20,7 +20,7 @@ func Probe(ctx context.Context, endpoint string) error {
 	if err != nil {
 		return err
 	}
-	// The path as it is: as the name of a target it would be a URL, in which "%" means something.
+	// The dialer takes the path itself: as a target's name it would be a URL, in which "%" has a meaning.
 	dial := func(ctx context.Context, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}
@@ -29,12 +29,12 @@ func Probe(ctx context.Context, endpoint string) error {
 	if err != nil {
 		return backends.Errorf(backends.Invalid, "the driver at %q cannot be asked: %w", endpoint, err)
 	}
-	defer func() { _ = conn.Close() }() // The answer is there, or what failed is told.
+	defer func() { _ = conn.Close() }() // The answer has arrived, or the failure is returned.
 	answer, err := csi.NewIdentityClient(conn).Probe(ctx, &csi.ProbeRequest{})
 	if err != nil {
 		return backends.Errorf(backends.Unavailable, "the driver at %q does not answer: %w", endpoint, err)
 	}
-	if ready := answer.GetReady(); ready != nil && !ready.GetValue() { // Nothing said means ready.
+	if ready := answer.GetReady(); ready != nil && !ready.GetValue() { // An unset value means ready.
 		return backends.Errorf(backends.Unavailable, "the driver at %q says that it is not ready", endpoint)
 	}
 	return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// answering is an identity service that answers Probe with what it is.
+// answering is an identity service with a given answer to Probe.
 type answering struct {
 	csi.UnimplementedIdentityServer
 	response *csi.ProbeResponse
@@ -25,7 +25,7 @@ func (a answering) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse
 	return a.response, nil
 }
 
-// listening is a socket on which nobody answers yet. "%" in its path means nothing.
+// listening is a socket on which nobody answers yet. "%" in its path has no meaning.
 func listening(t *testing.T) (endpoint string, listener net.Listener) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "stowage-") //nolint:usetesting // t.TempDir holds the test's name: too long for a socket
@@ -41,7 +41,7 @@ func listening(t *testing.T) (endpoint string, listener net.Listener) {
 	return endpoint, listener
 }
 
-// TestProbeBelievesTheAnswer wants what the driver answers, and nothing said for ready, as CSI has it.
+// TestProbeBelievesTheAnswer expects the driver's answer, and ready for an unset value, as CSI says.
 func TestProbeBelievesTheAnswer(t *testing.T) {
 	for name, row := range map[string]struct {
 		ready *wrapperspb.BoolValue
@@ -63,8 +63,8 @@ func TestProbeBelievesTheAnswer(t *testing.T) {
 	}
 }
 
-// TestProbeOfWhoDoesNotAnswer wants that a driver which is stuck is asked no longer than the time there is for it, and
-// one that is not there fails at once.
+// TestProbeOfWhoDoesNotAnswer expects the probe of a stuck driver to end within its time, and the probe of a missing
+// driver to fail at once.
 func TestProbeOfWhoDoesNotAnswer(t *testing.T) {
 	endpoint, listener := listening(t)
 	ctx, cancel := context.WithCancel(t.Context())

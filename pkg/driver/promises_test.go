@@ -17,7 +17,7 @@ import (
 
 func capabilityOf(c *csi.VolumeCapability) []*csi.VolumeCapability { return []*csi.VolumeCapability{c} }
 
-// directories has volumes that cannot be raw devices.
+// directories is a backend whose volumes cannot be raw devices.
 type directories struct{ backends.Backend }
 
 func (directories) Get(_ context.Context, handle string) (*backends.Volume, error) {
@@ -29,7 +29,7 @@ func (directories) Expand(context.Context, string, backends.CapacityRange) (back
 	return backends.Expansion{CapacityBytes: 2}, nil
 }
 
-// TestExpansionChecksTheCapability: a volume is not grown for a use that it cannot have.
+// TestExpansionChecksTheCapability: a volume is not grown for a use that it does not support.
 func TestExpansionChecksTheCapability(t *testing.T) {
 	s := serve(t, directories{}, time.Second)
 	mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}
@@ -52,7 +52,7 @@ func TestExpansionChecksTheCapability(t *testing.T) {
 	}
 }
 
-// TestValidateEchoesWhatItChecked: a volume context and parameters that nobody compared are not confirmed.
+// TestValidateEchoesWhatItChecked: a volume context and parameters that were not compared are not confirmed.
 func TestValidateEchoesWhatItChecked(t *testing.T) {
 	s := serve(t, directories{}, time.Second)
 	response, err := s.client.ValidateVolumeCapabilities(t.Context(), &csi.ValidateVolumeCapabilitiesRequest{
@@ -71,7 +71,7 @@ func TestValidateEchoesWhatItChecked(t *testing.T) {
 	}
 }
 
-// TestLongNamesLockNothing: the keys of locks are as long as CSI lets names and IDs be.
+// TestLongNamesLockNothing: the keys of locks are no longer than CSI allows names and IDs to be.
 func TestLongNamesLockNothing(t *testing.T) {
 	long := strings.Repeat("n", maxField+1)
 	for _, request := range []any{
@@ -91,7 +91,7 @@ func TestLongNamesLockNothing(t *testing.T) {
 	}
 }
 
-// TestPublishNeedsAStagingPath: the specification has a code of its own for what NodeStageVolume has not made ready.
+// TestPublishNeedsAStagingPath: the specification has a code of its own for a volume that is not staged.
 func TestPublishNeedsAStagingPath(t *testing.T) {
 	_, err := decoder{}.publishToTarget(&csi.NodePublishVolumeRequest{
 		VolumeId: "v", TargetPath: "/t", VolumeCapability: mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER,
@@ -102,7 +102,7 @@ func TestPublishNeedsAStagingPath(t *testing.T) {
 	}
 }
 
-// TestNothingIsAttachedReadOnly: a flag that nobody enforces is not taken.
+// TestNothingIsAttachedReadOnly: the driver does not accept a flag that no backend enforces.
 func TestNothingIsAttachedReadOnly(t *testing.T) {
 	_, err := decoder{}.publishVolume(&csi.ControllerPublishVolumeRequest{
 		VolumeId: "v", NodeId: "n", Readonly: true,
@@ -113,7 +113,8 @@ func TestNothingIsAttachedReadOnly(t *testing.T) {
 	}
 }
 
-// TestImpossibleMountsAreRefused where they are promised: a filesystem or an option with which no pod would ever start.
+// TestImpossibleMountsAreRefused: the driver refuses a filesystem or an option with which no pod could start, already
+// when the volume is created or validated.
 func TestImpossibleMountsAreRefused(t *testing.T) {
 	definition, instance := memoryBackend(t)
 	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller},
@@ -150,8 +151,8 @@ func TestImpossibleMountsAreRefused(t *testing.T) {
 	}
 }
 
-// TestCapacityOfAClassAsItStands: csi-provisioner takes the filesystem out of the parameters of CreateVolume, and not
-// of GetCapacity.
+// TestCapacityOfAClassAsItStands: csi-provisioner removes the filesystem from the parameters of CreateVolume, but not
+// from those of GetCapacity.
 func TestCapacityOfAClassAsItStands(t *testing.T) {
 	for _, fsType := range []string{"ext4", "nfs", "nfs4"} {
 		r := &csi.GetCapacityRequest{Parameters: map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": fsType}}

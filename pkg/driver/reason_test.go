@@ -27,8 +27,8 @@ func controllerOf(backend backends.Backend) Config {
 	return Config{Instance: &backends.Instance{Controller: backend}}
 }
 
-// inMemory serves a controller in a bubble of time, where time passes only while all wait: a busy machine has no part
-// in what takes how long. The function that it returns ends both sides.
+// inMemory serves a controller in a bubble of time, where time passes only while all goroutines wait: a busy machine
+// does not affect durations. The returned function ends both sides.
 func inMemory(t *testing.T, config Config) (client csi.ControllerClient, end func()) {
 	t.Helper()
 	connection, end := connectedInMemory(t, config)
@@ -65,8 +65,8 @@ func connectedInMemory(t *testing.T, config Config) (connection *grpc.ClientConn
 	}
 }
 
-// A request that takes too long is answered while its caller still listens: he reads why, not only that it was too
-// long.
+// A request that takes too long is answered while its caller still listens: the caller gets the reason, not only that
+// it took too long.
 func TestTheReasonIsHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 2 * time.Second
@@ -105,8 +105,8 @@ func TestANodesRequestIsGivenUp(t *testing.T) {
 	})
 }
 
-// A backend that ignores the end of a request delays its caller no longer than that, and nothing else is begun beside
-// it.
+// A backend that ignores the end of a request does not delay its caller any longer, and no other operation begins
+// beside it.
 func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		backend := stubborn{begun: make(chan struct{}, 1), end: make(chan struct{})}
@@ -131,7 +131,7 @@ func TestGivenUpRequestsKeepTheirLocks(t *testing.T) {
 	})
 }
 
-// dawdling is a backend of directories that takes its time to note that one is used no longer.
+// dawdling is a backend of directories that takes long to record the end of a use.
 type dawdling struct {
 	folders
 	end chan struct{}
@@ -144,8 +144,7 @@ func (d dawdling) Release(context.Context, string) error {
 	return nil
 }
 
-// A staging that is refused takes long to be taken back: the caller reads why it was refused, not only that it takes
-// long.
+// The rollback of a refused staging takes long: the caller gets the reason for the refusal, not only that it took long.
 func TestTheReasonOfTheNodeIsHeard(t *testing.T) {
 	testfs.NeedRoot(t)
 	root, staging, state := t.TempDir(), t.TempDir(), t.TempDir()

@@ -25,9 +25,9 @@ func (r redacted) LogValue() slog.Value {
 // String keeps a redacted message redacted wherever else it is printed.
 func (r redacted) String() string { return r.LogValue().String() }
 
-// redact removes what the specification marks as secret, and beyond it what is known to carry secrets:
-// service account tokens in a volume context (CVE-2024-3744), credentials among mount flags, and values
-// of any map whose key speaks of one.
+// redact removes the fields that the specification marks as secret, and other known places of secrets: service account
+// tokens in a volume context (CVE-2024-3744), credentials among mount flags, and values of any map whose key suggests a
+// secret.
 func redact(message proto.Message) string {
 	message = proto.Clone(message)
 	hideMessage(message.ProtoReflect())

@@ -23,7 +23,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// requiredOfSpec are the fields that csi.proto calls REQUIRED, by request.
+// requiredOfSpec returns the fields that csi.proto calls REQUIRED, by request.
 func requiredOfSpec(t *testing.T) map[string][]string {
 	t.Helper()
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
@@ -48,7 +48,7 @@ func requiredOfSpec(t *testing.T) map[string][]string {
 	return required
 }
 
-// TestTheRequiredFieldsAreThoseOfTheSpecification: a newer specification brings its fields to the table.
+// TestTheRequiredFieldsAreThoseOfTheSpecification: a newer specification adds its fields to the table.
 func TestTheRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
 	want, err := json.MarshalIndent(requiredOfSpec(t), "", "\t")
 	if err != nil {
@@ -57,13 +57,13 @@ func TestTheRequiredFieldsAreThoseOfTheSpecification(t *testing.T) {
 	same(t, filepath.Join("testdata", "required.json"), append(want, '\n'))
 }
 
-// requests makes a request of each RPC with what is REQUIRED and nothing else.
+// requests makes requests of each RPC with only the REQUIRED fields.
 type requests struct {
 	serving
 	samples map[string]string // fields, as JSON
 }
 
-// everything serves a backend that can do all there is, with a group of snapshots in it.
+// everything serves a backend with all features, which has a group of snapshots.
 func everything(t *testing.T) requests {
 	t.Helper()
 	definition, instance := memoryBackend(t)
@@ -110,7 +110,7 @@ func (r requests) send(t *testing.T, method protoreflect.MethodDescriptor,
 	return status.Code(err), err
 }
 
-// methods are the RPCs that take the requests, of the services that this driver has.
+// methods returns the RPCs that take the requests, of the services that this driver has.
 func methods(t *testing.T, request string) protoreflect.MethodDescriptor {
 	t.Helper()
 	for i := range csi.File_csi_proto.Services().Len() {
@@ -145,7 +145,7 @@ func TestRequiredFields(t *testing.T) {
 		}
 		for _, field := range required[request] {
 			if field == "readonly" {
-				continue // A bool that is missing is false.
+				continue // A missing bool is false.
 			}
 			rows++
 			without := maps.Clone(whole)
@@ -156,7 +156,7 @@ func TestRequiredFields(t *testing.T) {
 				t.Errorf("%s without %s: %v, want InvalidArgument that names it", request, field, err)
 			}
 		}
-		// What is deleted is there no more for the rows that follow.
+		// A deleted thing does not exist for the rows that follow.
 		defer func() {
 			if code, err := s.send(t, method, whole); code == codes.InvalidArgument {
 				t.Errorf("%s with all that is required: %v", request, err)
@@ -168,7 +168,7 @@ func TestRequiredFields(t *testing.T) {
 	}
 }
 
-// manyIDs are n IDs, as JSON.
+// manyIDs returns n IDs, as JSON.
 func manyIDs(t *testing.T, n int) string {
 	t.Helper()
 	ids := make([]string, n)
@@ -182,7 +182,7 @@ func manyIDs(t *testing.T, n int) string {
 	return string(text)
 }
 
-// TestEmptyMessages: what the specification requires within a message, which may itself be missing.
+// TestEmptyMessages covers the fields that the specification requires within a message, which may itself be missing.
 func TestEmptyMessages(t *testing.T) {
 	s := everything(t)
 	for what, test := range map[string]struct{ request, field, value, says string }{

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestAVolumeIsAlwaysReportedTheSame: its context is that of CreateVolume, whoever asks (CSI, Volume.volume_context),
-// and who asks for it with other mutable parameters asks for another.
+// TestAVolumeIsAlwaysReportedTheSame: every call returns the context of CreateVolume (CSI, Volume.volume_context). A
+// request with other mutable parameters is for another volume.
 func TestAVolumeIsAlwaysReportedTheSame(t *testing.T) {
 	definition, instance := memoryBackend(t)
 	s := serveConfig(t, Config{Definition: definition, Instance: &backends.Instance{Controller: instance.Controller},

@@ -19,31 +19,32 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// Config is what a Server serves.
+// Config configures a Server.
 type Config struct {
-	Name       string // the driver's name, such as local.csi.stowage.dev
+	Name       string // the driver's name, for example local.csi.stowage.dev
 	Version    string
 	Definition backends.Definition
-	// Instance is the backend at work; a side that is nil is not offered by this process.
+	// Instance is the open backend. This process does not offer a side that is nil.
 	Instance *backends.Instance
-	// Plugin is what the plugin can do with all its processes, each of which must say the same; nil when this one is all.
+	// Plugin has the capabilities of all processes of the plugin, which each process must report; nil if this is the only
+	// process.
 	Plugin   *Plugin
 	NodeID   string
-	StateDir string // what the node keeps
+	StateDir string // the node's state directory
 	// DelegateFSGroup advertises VOLUME_MOUNT_GROUP: the driver applies fsGroup, not the kubelet.
 	DelegateFSGroup bool
 	MaxFormats      int  // as node.Config.MaxFormats
 	Contained       bool // as node.Config.Contained
-	// Holds is the socket at which the driver asks whether a volume may be detached; empty for no question. What is not
-	// answered there is not detached.
+	// Holds is the socket at which the driver asks whether a volume may be detached; if it is empty, the driver does not
+	// ask. Without an answer, a volume is not detached.
 	Holds   string
 	Metrics *Metrics
 	Traces  trace.TracerProvider // nil for none
 	Log     *slog.Logger
 }
 
-// streamWorkers is how many goroutines wait for calls, with stacks that are large enough already. More calls than
-// these at a time get goroutines of their own, so that no call waits for another that hangs.
+// streamWorkers is how many goroutines wait for calls with stacks that are large enough already. Further concurrent
+// calls get goroutines of their own, so that no call waits for one that hangs.
 const streamWorkers = 8
 
 // Server is the gRPC server of one driver.
@@ -52,13 +53,13 @@ type Server struct {
 	features backends.Features
 	life     context.Context
 	stop     context.CancelFunc
-	chores   []func(context.Context)       // what goes on between requests
-	ends     []func(context.Context) error // end what goes on after requests
+	chores   []func(context.Context)       // background work between requests
+	ends     []func(context.Context) error // stop background work after requests
 	gate     *gate
 	log      *slog.Logger
 }
 
-// NewServer wires the services to the backend and registers those that there are.
+// NewServer connects the services to the backend, and registers the services that the backend supports.
 func NewServer(ctx context.Context, config Config) (*Server, error) {
 	features := backends.Resolve(config.Instance.Controller, config.Instance.Node)
 	if config.Plugin == nil {
@@ -86,10 +87,10 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	return s, nil
 }
 
-// Features are what the backend can do.
+// Features returns the backend's features.
 func (s *Server) Features() backends.Features { return s.features }
 
-// registerController serves the controller; here is the node in the same process, if there is one.
+// registerController registers the controller services. here is the node service in the same process, if any.
 func (s *Server) registerController(config Config, decode decoder, here *node.Service) error {
 	if config.Instance.Controller == nil {
 		return nil
@@ -107,7 +108,7 @@ func (s *Server) registerController(config Config, decode decoder, here *node.Se
 	}
 	volumes := volume.New(config.Instance.Controller, s.features, config.Metrics.Operation)
 	csi.RegisterControllerServer(s.grpc, &controller{decode: decode, volumes: volumes, node: here, holds: holds})
-	// Also where none are taken: a refusal can come with the proof that there is none.
+	// Registered even if the backend takes no group snapshots: a refusal can prove that the group does not exist.
 	csi.RegisterGroupControllerServer(s.grpc, &group{decode: decode, volumes: volumes, features: s.features})
 	if s.features.Machines != nil {
 		register(s.grpc, machines.Service, machines.Method, machineServer{volumes}.get)
@@ -118,7 +119,7 @@ func (s *Server) registerController(config Config, decode decoder, here *node.Se
 	return nil
 }
 
-// registerNode serves the node, and returns it; nil when this process is none.
+// registerNode registers the node service and returns it; nil if this process serves no node.
 func (s *Server) registerNode(ctx context.Context, config Config, decode decoder) (*node.Service, error) {
 	if config.Instance.Node == nil {
 		return nil, nil
@@ -143,13 +144,13 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	return volumes, nil
 }
 
-// Serve answers calls until the context ends. Then it begins no more, gives those under way the grace to finish,
-// cancels the rest, and removes the socket. It waits neither for a call that ignores its end nor for a connection that
-// says nothing. What goes on in the background is told to end, too.
+// Serve answers calls until the context ends. Then it accepts no new calls, lets those under way finish within the
+// grace, cancels the rest, and removes the socket. It waits neither for a call that ignores its cancellation nor for an
+// idle connection. It also tells the background work to end.
 func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Duration) error {
 	defer s.stop()
 	for _, chore := range s.chores {
-		go chore(s.life) // not waited for: what hangs in the kernel must not hold up the end
+		go chore(s.life) // not awaited: work that hangs in the kernel must not delay the end
 	}
 	done := make(chan error, 1)
 	go func() { done <- s.grpc.Serve(listener) }()
@@ -171,17 +172,17 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Du
 }
 
 const (
-	// answerTime is how long the end waits for the answers of requests that have ended, or that were cancelled, to go out.
+	// answerTime is how long the end waits for the answers of requests that have ended or were cancelled.
 	answerTime = 500 * time.Millisecond
-	// endTime is what the background has to end in when the requests under way took all of the grace. Else it has what
-	// they left of that, too: it may be a repair of a filesystem, which ends when it is done.
+	// endTime is how long the background work has for its end if the requests took the whole grace. Otherwise it also has
+	// the rest of the grace: it may be a repair of a filesystem, which ends only when it is done.
 	endTime = 3 * time.Second
-	// EndTime is how long Serve takes after the grace at most: its waits for answers, for the connections, for the
-	// background, and for the server to return. The process has more to end after it.
+	// EndTime is the maximum time that Serve takes after the grace: it waits for answers, connections, background work and
+	// the server's return. The process has more to end after it.
 	EndTime = 3*answerTime + endTime
 )
 
-// drain ends the connections, when the requests under way have been answered or the grace is over.
+// drain closes the connections once the requests under way have been answered or the grace is over.
 func (s *Server) drain(grace time.Duration) {
 	idle, drained := s.gate.close(), make(chan struct{})
 	go func() { defer close(drained); s.grpc.GracefulStop() }()
@@ -192,11 +193,11 @@ func (s *Server) drain(grace time.Duration) {
 		}
 	}
 	if !within(drained, answerTime) {
-		go s.grpc.Stop() // It waits for handlers when GracefulStop does, and both end with the process.
+		go s.grpc.Stop() // Like GracefulStop, it waits for handlers. Both end with the process.
 	}
 }
 
-// within reports whether the channel is closed in time.
+// within reports whether the channel is closed within the limit.
 func within(done <-chan struct{}, limit time.Duration) bool {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -208,12 +209,12 @@ func within(done <-chan struct{}, limit time.Duration) bool {
 	}
 }
 
-// end tells what goes on in the background to end, and waits for it, but not for what hangs.
+// end tells the background work to end, and waits for it until the given time.
 func (s *Server) end(ctx context.Context, until time.Time) {
 	ctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), until)
 	defer cancel()
 	var ending sync.WaitGroup
-	for _, end := range s.ends { // side by side: one that hangs takes no time from the rest
+	for _, end := range s.ends { // in parallel: one that hangs takes no time from the others
 		ending.Go(func() {
 			if err := end(ctx); err != nil {
 				s.log.Warn("stopping without waiting any longer", "for", err)

@@ -21,7 +21,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/memory"
 )
 
-// slow is a backend whose Delete lasts until it is told to end, or its request ends.
+// slow is a backend whose Delete lasts until the test ends it, or its request ends.
 type slow struct {
 	backends.Backend
 	begun chan struct{}
@@ -43,7 +43,7 @@ type broken struct{ backends.Backend }
 
 func (broken) Delete(context.Context, string) error { panic("out of cheese") }
 
-// memoryBackend opens a backend that has every feature, with nothing in it.
+// memoryBackend opens an empty backend with every feature.
 func memoryBackend(t *testing.T) (backends.Definition, *backends.Instance) {
 	t.Helper()
 	definition := memory.Definition()
@@ -55,7 +55,7 @@ func memoryBackend(t *testing.T) (backends.Definition, *backends.Instance) {
 	return definition, instance
 }
 
-// serving is a server over a backend, and a client of it.
+// serving is a server over a backend, and its client.
 type serving struct {
 	server     *Server
 	socket     string
@@ -141,7 +141,7 @@ func TestStopCancelsWhatTakesTooLong(t *testing.T) {
 	}
 }
 
-// What goes on in the background is told to end after the requests, and has a while for it.
+// The background work is told to end after the requests, and has a while for it.
 func TestStopEndsWhatGoesOn(t *testing.T) {
 	backend := slow{begun: make(chan struct{}), end: make(chan struct{})}
 	s := serve(t, backend, time.Millisecond)
@@ -168,14 +168,14 @@ func TestStopEndsWhatGoesOn(t *testing.T) {
 
 func TestAPanicIsAnError(t *testing.T) {
 	s := serve(t, broken{}, time.Second)
-	for range 2 { // the second finds the lock free and the server alive
-		if code := status.Code(<-s.delete(t)); code != codes.Internal { // what it left is not known
+	for range 2 { // the second call finds the lock free and the server alive
+		if code := status.Code(<-s.delete(t)); code != codes.Internal { // it is not known what the call left
 			t.Errorf("a panic was answered with %s", code)
 		}
 	}
 }
 
-// full has every optional interface; nothing of it is called.
+// full has every optional interface; none of them is called.
 type full struct {
 	backends.Backend
 	backends.Attacher
@@ -192,13 +192,13 @@ type full struct {
 	backends.Inspector
 }
 
-// bareBackend has none.
+// bareBackend has none of them.
 type bareBackend struct{ backends.Backend }
 
 func TestCapabilitiesFollowTheBackend(t *testing.T) {
 	all := backends.Resolve(full{}, nil)
 	all.Inspect = full{}
-	// UNKNOWN is none, and no backend enforces PUBLISH_READONLY.
+	// UNKNOWN is no capability, and no backend enforces PUBLISH_READONLY.
 	if got, want := len(controllerCapabilities(all)), len(csi.ControllerServiceCapability_RPC_Type_name)-2; got != want {
 		t.Errorf("a full backend has %d controller capabilities, CSI knows %d", got, want)
 	}
@@ -241,7 +241,7 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// stubborn is a backend whose Delete lasts until it is told to end, whatever its context says.
+// stubborn is a backend whose Delete lasts until the test ends it, regardless of its context.
 type stubborn struct {
 	backends.Backend
 	begun, end chan struct{}

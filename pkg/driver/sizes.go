@@ -11,12 +11,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// mostMap is how many bytes the keys and values of a map have, or all mount flags of a capability: spec.md, Size Limits
-// and MountVolume.
+// mostMap is the maximum size in bytes of a map's keys and values, and of a capability's mount flags: spec.md, Size
+// Limits and MountVolume.
 const mostMap = 4096
 
-// sizes refuses requests with fields that are larger than the specification allows, before anything is decoded. IDs and
-// names have limits of their own, and secrets those of a Kubernetes Secret.
+// sizes refuses requests with fields larger than the specification allows, before they are decoded. IDs and names have
+// limits of their own, and secrets have those of a Kubernetes Secret.
 func sizes() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
 		if message, ok := request.(proto.Message); ok {

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestOversizedFieldsAreRefused where a field is larger than the specification allows, and not where it just fits.
+// TestOversizedFieldsAreRefused refuses a field that is larger than the specification allows, and accepts one that just
+// fits.
 func TestOversizedFieldsAreRefused(t *testing.T) {
 	long := func(bytes int) map[string]string { return map[string]string{"k": strings.Repeat("v", bytes-1)} }
 	plain := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "")

@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// inBubble serves a backend on a listener of the bubble, in which time passes only while all wait.
+// inBubble serves a backend on a listener of the bubble, in which time passes only while all goroutines wait.
 func inBubble(t *testing.T, backend backends.Backend, grace time.Duration) (serving, *bufconn.Listener) {
 	t.Helper()
 	listener := bufconn.Listen(1 << 16)
@@ -40,14 +40,13 @@ func inBubble(t *testing.T, backend backends.Backend, grace time.Duration) (serv
 	return s, listener
 }
 
-// The end waits neither for connections that say nothing, nor for backends that ignore that they are told to end. What
-// goes on in the background has all the time that the requests leave, and no part takes time of its own beside that.
-// The end begins nothing.
+// The end waits neither for idle connections, nor for backends that ignore their cancellation. The background work has
+// all the time that the requests leave, and no part takes additional time. The end begins no new work.
 func TestStopEndsInTime(t *testing.T) {
 	const grace = 20 * time.Second
 	for name, c := range map[string]struct {
 		grace, want     time.Duration
-		request, behind bool // whether a request hangs, and the background
+		request, behind bool // whether a request hangs, and the background work
 	}{
 		"silent connections":          {time.Hour, 2 * answerTime, false, false},
 		"a stubborn request":          {grace, grace + 3*answerTime, true, false},
@@ -82,7 +81,7 @@ func TestStopEndsInTime(t *testing.T) {
 				began := time.Now()
 				s.stop()
 				turnedAway := make(chan struct{})
-				go func() { // Who goes on asking does not keep it alive.
+				go func() { // A caller that keeps asking does not keep it alive.
 					defer close(turnedAway)
 					for code := codes.OK; code != codes.Unavailable; {
 						_, err := s.client.ControllerGetCapabilities(context.Background(), &csi.ControllerGetCapabilitiesRequest{})
@@ -97,7 +96,7 @@ func TestStopEndsInTime(t *testing.T) {
 				}
 				<-turnedAway
 				close(backend.end)
-				_, _ = s.connection.Close(), silent.Close() // They go with the bubble.
+				_, _ = s.connection.Close(), silent.Close() // They end with the bubble.
 			})
 		})
 	}

@@ -8,29 +8,29 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// storageWatchEvery is how often the storage is looked at, and storageWatchTime for how long at most.
+// storageWatchEvery is how often to check the storage. storageWatchTime bounds a check.
 const (
 	storageWatchEvery = time.Minute
 	storageWatchTime  = 30 * time.Second
 )
 
-// storageWatch says in the log and in a metric when storage goes, and when it is back. Probe does not:
-// the kubelet restarts a process that is not ready, and no restart brings a disk or a server back.
+// storageWatch reports in the log and in a metric when storage fails and when it recovers. Probe does not: the kubelet
+// restarts a process that is not ready, and no restart brings a disk or a server back.
 type storageWatch struct {
 	inspect func(context.Context) ([]backends.StorageIssue, error)
 	log     *slog.Logger
-	count   func(unreachable, degraded int) // of the metric
-	told    map[string]issues               // by reason, as the log has them
+	count   func(unreachable, degraded int) // sets the metric
+	told    map[string]issues               // by reason, as last logged
 }
 
-// issues are those of one reason.
+// issues are the issues with one reason.
 type issues struct {
 	count       int
 	unreachable bool
-	why         string // of one of them
+	why         string // the message of one of them
 }
 
-// run looks until the context ends.
+// run checks the storage until the context ends.
 func (w *storageWatch) run(ctx context.Context) {
 	ticker := time.NewTicker(storageWatchEvery)
 	defer ticker.Stop()
@@ -43,7 +43,7 @@ func (w *storageWatch) run(ctx context.Context) {
 	}
 }
 
-// look tells what has changed since it last looked. When it cannot be told, nothing has.
+// look reports changes since the last check. A failed check changes nothing.
 func (w *storageWatch) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, storageWatchTime)
 	defer cancel()
@@ -64,7 +64,8 @@ func (w *storageWatch) look(ctx context.Context) {
 	w.told = now
 }
 
-// tell logs in which reasons there are more or fewer issues than before. Why they are may change with each look.
+// tell logs each reason whose number of issues or whose reachability has changed. It ignores messages, which may change
+// with each check.
 func (w *storageWatch) tell(ctx context.Context, now map[string]issues) {
 	for reason, of := range now {
 		message := "storage is not as it should be"

@@ -23,11 +23,11 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// TestStorageIsWatched: what is not well is logged once when that begins and once when it has ended, however often it
-// is looked at, and is counted.
+// TestStorageIsWatched: an issue is logged once at its beginning and once at its end, however often the storage is
+// checked, and is counted.
 func TestStorageIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex // time that passes orders nothing for the race detector
+		var mu sync.Mutex // Simulated time orders nothing for the race detector.
 		var lines strings.Builder
 		var issues []backends.StorageIssue
 		m := NewMetrics("d", "v")
@@ -87,7 +87,7 @@ func TestStorageIsWatched(t *testing.T) {
 	})
 }
 
-// gauges reads a metric: its values, by its label that is not the driver's.
+// gauges reads the values of a metric, by its other label than the driver's.
 func gauges(t *testing.T, m *Metrics, name string) map[string]float64 {
 	t.Helper()
 	families, err := m.Registry.Gather()
@@ -107,10 +107,10 @@ func gauges(t *testing.T, m *Metrics, name string) map[string]float64 {
 	return values
 }
 
-// away is a backend whose storage is gone. It says so, or is stuck in it until it is told to end.
+// away is a backend whose storage is gone. It reports that, or hangs until the test ends it.
 type away struct {
 	backends.Backend
-	begun, end chan struct{} // nil where it says so
+	begun, end chan struct{} // nil if it reports
 }
 
 func (b away) fails() error {
@@ -134,8 +134,8 @@ func (b away) Inspect(context.Context) ([]backends.StorageIssue, error) {
 	return []backends.StorageIssue{{Unreachable: true, Reason: "PoolAway", Message: b.fails().Error()}}, nil
 }
 
-// TestProbeIsOfTheProcess: the kubelet has a driver restarted that is not ready, so it is ready also while its storage
-// is gone.
+// TestProbeIsOfTheProcess: the kubelet restarts a driver that is not ready, so the driver is ready even while its
+// storage is gone.
 func TestProbeIsOfTheProcess(t *testing.T) {
 	s := serveAway(t, away{})
 	_, err := s.client.DeleteVolume(t.Context(), &csi.DeleteVolumeRequest{VolumeId: "v"})
@@ -147,7 +147,7 @@ func TestProbeIsOfTheProcess(t *testing.T) {
 	s.wantReady(t)
 }
 
-// TestProbeWhileStorageHangs: nor does it wait for storage.
+// TestProbeWhileStorageHangs: the probe does not wait for storage.
 func TestProbeWhileStorageHangs(t *testing.T) {
 	backend := away{begun: make(chan struct{}, 1), end: make(chan struct{})}
 	s := serveAway(t, backend)
@@ -166,7 +166,7 @@ func serveAway(t *testing.T, backend away) serving {
 		StateDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}, time.Second)
 }
 
-// wantReady asks as the sidecars do, and as the program does that the kubelet runs.
+// wantReady probes as the sidecars do, and as the program does that the kubelet runs.
 func (s serving) wantReady(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
-// traceCalls makes a trace of each call, or continues the one that the caller has begun (W3C Trace Context).
-// Without a provider nothing is traced.
+// traceCalls traces each call, or continues the trace of its caller (W3C Trace Context). Without a provider nothing is
+// traced.
 func traceCalls(provider trace.TracerProvider) []grpc.ServerOption {
 	if provider == nil {
 		return nil
@@ -22,7 +22,7 @@ func traceCalls(provider trace.TracerProvider) []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.StatsHandler(handler)}
 }
 
-// decoded is the step that turns a request into typed values.
+// decoded runs the step that turns a request into typed values.
 func decoded[R, T any](ctx context.Context, request R, decode func(R) (T, error)) (T, error) {
 	return tracing.Run(ctx, "decode", func(context.Context) (T, error) { return decode(request) })
 }
