@@ -1,6 +1,6 @@
 package doctor
 
-// All examines every claim, volume, node and pod, and returns what is not fine.
+// All examines every claim, volume, node and pod, and returns the findings that are not Fine.
 func (c *Cluster) All() (found []Finding) {
 	for i := range c.Claims {
 		found = append(found, c.Claim(c.Claims[i].Namespace, c.Claims[i].Name)...)

@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// attachment finds what is wrong with a VolumeAttachment: its node is gone or silent, or a step of it fails.
+// attachment finds what is wrong with a VolumeAttachment: its node is gone or silent, or one of its steps fails.
 func (c *Cluster) attachment(a *storagev1.VolumeAttachment) (found []Finding) {
 	object := "VolumeAttachment " + a.Name
 	n := c.node(a.Spec.NodeName)
@@ -46,7 +46,8 @@ func (c *Cluster) attachment(a *storagev1.VolumeAttachment) (found []Finding) {
 	return found
 }
 
-// attach finds why a volume is not attached to a pod's node. It finds nothing when it is, or need not be.
+// attach finds why a volume is not attached to a pod's node. It finds nothing if the volume is attached, or need not
+// be.
 func (c *Cluster) attach(p *corev1.Pod, v *corev1.PersistentVolume) []Finding {
 	d := c.driver(v.Spec.CSI.Driver)
 	if d == nil || d.Spec.AttachRequired != nil && !*d.Spec.AttachRequired {
@@ -87,7 +88,7 @@ func (c *Cluster) attaching(p *corev1.Pod, a *storagev1.VolumeAttachment) []Find
 	return []Finding{f}
 }
 
-// elsewhere is about a volume for one node that another node has.
+// elsewhere reports a volume for one node that is attached to another node.
 func (c *Cluster) elsewhere(p *corev1.Pod, v *corev1.PersistentVolume, a *storagev1.VolumeAttachment) Finding {
 	f := Finding{Object: podName(p), Verdict: Broken,
 		Says: fmt.Sprintf("the volume %s can be attached to one node only, and node %s has it (VolumeAttachment %s)", v.Name,

@@ -13,7 +13,7 @@ const (
 	manual       = "kubernetes.io/no-provisioner"
 )
 
-// Claim examines a claim, the volume that it is bound to, and who holds it.
+// Claim examines a claim, the volume that it is bound to, and its users.
 func (c *Cluster) Claim(namespace, name string) []Finding {
 	claim := c.claim(namespace, name)
 	if claim == nil {
@@ -64,7 +64,7 @@ func (c *Cluster) classNames() (names []string) {
 	return names
 }
 
-// waitsForVolume is about a claim that names the PersistentVolume it wants.
+// waitsForVolume examines a claim that names its PersistentVolume.
 func (c *Cluster) waitsForVolume(claim *corev1.PersistentVolumeClaim) Finding {
 	f := Finding{Object: claimName(claim), Verdict: Broken}
 	v := c.volume(claim.Spec.VolumeName)
@@ -90,7 +90,7 @@ func (c *Cluster) waitsForVolume(claim *corev1.PersistentVolumeClaim) Finding {
 	return f
 }
 
-// provisioning is about a claim for which a driver makes a volume.
+// provisioning examines a claim for which a driver creates a volume.
 func (c *Cluster) provisioning(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) []Finding {
 	object := claimName(claim)
 	if class.Provisioner == manual {
@@ -121,7 +121,7 @@ func (c *Cluster) provisioning(claim *corev1.PersistentVolumeClaim, class *stora
 		Says: fmt.Sprintf("the driver %s has been asked for a volume and has not answered", class.Provisioner)}}
 }
 
-// consumer is about a claim that waits until a pod that uses it has a node.
+// consumer examines a claim that waits until a pod that uses it has a node.
 func (c *Cluster) consumer(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClass) []Finding {
 	users := c.users(claim)
 	if len(users) == 0 {
@@ -138,7 +138,7 @@ func (c *Cluster) consumer(claim *corev1.PersistentVolumeClaim, class *storagev1
 		Says: "the claim waits until the scheduler has chosen a node for " + podName(users[0])})
 }
 
-// claimBound is about a claim that has its volume.
+// claimBound examines a bound claim.
 func (c *Cluster) claimBound(claim *corev1.PersistentVolumeClaim) []Finding {
 	v := c.volume(claim.Spec.VolumeName)
 	if v == nil {
@@ -152,7 +152,7 @@ func (c *Cluster) claimBound(claim *corev1.PersistentVolumeClaim) []Finding {
 	return append(f, c.volumeState(v)...)
 }
 
-// place says where a volume is and who uses it.
+// place reports where a volume is and who uses it.
 func (c *Cluster) place(claim *corev1.PersistentVolumeClaim, v *corev1.PersistentVolume) Finding {
 	says := fmt.Sprintf("the claim is bound to PersistentVolume %s", v.Name)
 	if csi := v.Spec.CSI; csi != nil {
@@ -176,7 +176,7 @@ func (c *Cluster) place(claim *corev1.PersistentVolumeClaim, v *corev1.Persisten
 	return Finding{Object: claimName(claim), Verdict: Fine, Says: says + "; used by " + strings.Join(names, ", ")}
 }
 
-// growth is about an expansion that is under way.
+// growth examines an expansion that is under way.
 func (c *Cluster) growth(claim *corev1.PersistentVolumeClaim) []Finding {
 	want, have := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	if want.Cmp(have) <= 0 {
@@ -203,7 +203,7 @@ func (c *Cluster) growth(claim *corev1.PersistentVolumeClaim) []Finding {
 	return []Finding{f}
 }
 
-// claimGoes is about a claim that is being deleted.
+// claimGoes examines a claim that is being deleted.
 func (c *Cluster) claimGoes(claim *corev1.PersistentVolumeClaim) []Finding {
 	f := Finding{Object: claimName(claim), Verdict: Waiting,
 		Says: fmt.Sprintf("the claim is being deleted and has the finalizers %s", strings.Join(claim.Finalizers, ", "))}

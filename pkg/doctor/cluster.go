@@ -8,7 +8,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// Cluster is what one look at the API has seen.
+// Cluster has the objects of one look at the API.
 type Cluster struct {
 	Claims      []corev1.PersistentVolumeClaim
 	Volumes     []corev1.PersistentVolume
@@ -21,7 +21,7 @@ type Cluster struct {
 	Attachments []storagev1.VolumeAttachment
 }
 
-// find returns the first item that is wanted, nil for none.
+// find returns the first wanted item, or nil.
 func find[T any](items []T, wanted func(*T) bool) *T {
 	for i := range items {
 		if wanted(&items[i]) {
@@ -55,7 +55,7 @@ func (c *Cluster) csiNode(name string) *storagev1.CSINode {
 	return find(c.CSINodes, func(n *storagev1.CSINode) bool { return n.Name == name })
 }
 
-// registration is what a node has registered for a driver, nil for nothing.
+// registration returns a node's registration of a driver, or nil.
 func (c *Cluster) registration(node, driver string) *storagev1.CSINodeDriver {
 	n := c.csiNode(node)
 	if n == nil {
@@ -64,7 +64,7 @@ func (c *Cluster) registration(node, driver string) *storagev1.CSINodeDriver {
 	return find(n.Spec.Drivers, func(d *storagev1.CSINodeDriver) bool { return d.Name == driver })
 }
 
-// attachments are those of a PersistentVolume.
+// attachments returns the VolumeAttachments of a PersistentVolume.
 func (c *Cluster) attachments(volume string) (found []*storagev1.VolumeAttachment) {
 	for i := range c.Attachments {
 		if name := c.Attachments[i].Spec.Source.PersistentVolumeName; name != nil && *name == volume {
@@ -74,7 +74,7 @@ func (c *Cluster) attachments(volume string) (found []*storagev1.VolumeAttachmen
 	return found
 }
 
-// users are the pods that name a claim and have not ended.
+// users returns the pods that name a claim and have not ended.
 func (c *Cluster) users(claim *corev1.PersistentVolumeClaim) (pods []*corev1.Pod) {
 	for i := range c.Pods {
 		p := &c.Pods[i]
@@ -86,7 +86,7 @@ func (c *Cluster) users(claim *corev1.PersistentVolumeClaim) (pods []*corev1.Pod
 	return pods
 }
 
-// claimsOf are the names of the claims that a pod uses, those of generic ephemeral volumes included.
+// claimsOf returns the names of the claims that a pod uses, including those of generic ephemeral volumes.
 func claimsOf(p *corev1.Pod) (names []string) {
 	for _, v := range p.Spec.Volumes {
 		switch {
@@ -99,8 +99,8 @@ func claimsOf(p *corev1.Pod) (names []string) {
 	return names
 }
 
-// event is the newest event of an object with one of the reasons, nil for none. An event outlives its cause for an
-// hour: rules that use one first look at the object's state.
+// event returns the newest event of an object with one of the reasons, or nil. An event outlives its cause by up to an
+// hour, so rules check the object's state before they use one.
 func (c *Cluster) event(kind, namespace, name string, reasons ...string) (newest *corev1.Event) {
 	for i := range c.Events {
 		e := &c.Events[i]
@@ -113,7 +113,7 @@ func (c *Cluster) event(kind, namespace, name string, reasons ...string) (newest
 	return newest
 }
 
-// instant is when an event was last seen.
+// instant returns when an event was last seen.
 func instant(e *corev1.Event) time.Time {
 	at := e.CreationTimestamp.Time
 	for _, other := range []time.Time{e.LastTimestamp.Time, e.EventTime.Time} {
@@ -127,7 +127,7 @@ func instant(e *corev1.Event) time.Time {
 	return at
 }
 
-// proof is an event as a line of evidence.
+// proof renders an event as a line of evidence.
 func proof(e *corev1.Event) string { return "event " + e.Reason + ": " + e.Message }
 
 // isReady reports whether a node's kubelet reports to the API server.

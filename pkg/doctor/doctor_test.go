@@ -93,7 +93,7 @@ func servant(name, does, node string) corev1.Pod {
 
 func (c *Cluster) web() *corev1.Pod { return &c.Pods[3] }
 
-// starting makes pod web one that has its node, and no container yet.
+// starting makes web a pod that has its node, and no container yet.
 func (c *Cluster) starting() { c.web().Status.Phase = corev1.PodPending }
 
 func (c *Cluster) pending() {
@@ -123,7 +123,7 @@ func (c *Cluster) crash(pod int) {
 	}}
 }
 
-// TestHealthy finds nothing wrong, and says where the volume is.
+// TestHealthy finds nothing wrong, and reports where the volume is.
 func TestHealthy(t *testing.T) {
 	c := healthy()
 	if ill := c.All(); len(ill) != 0 {
@@ -141,12 +141,12 @@ func TestHealthy(t *testing.T) {
 }
 
 // TestSituations breaks one thing in a healthy cluster. The first finding about the pod names the cause, and so does
-// that about the cluster.
+// the first finding about the cluster.
 func TestSituations(t *testing.T) {
 	deleted := ptr.To(metav1.Now())
 	for name, s := range map[string]struct {
 		breaks func(c *Cluster)
-		want   string // in the worst finding
+		want   string // part of the worst finding
 		not    Verdict
 	}{
 		"no claim": {func(c *Cluster) { c.Claims = nil }, "there is no such claim", Fine},
@@ -240,9 +240,8 @@ func TestSituations(t *testing.T) {
 	}
 }
 
-// TestNode finds the limit of attachments, and a taint that was left.
-// TestServantsOfLocalVolumes checks who creates and who mounts where one pod does both, and in a cluster, where a
-// master creates.
+// TestServantsOfLocalVolumes checks which pod creates and which pod mounts. One pod may do both. In a cluster, a master
+// creates.
 func TestServantsOfLocalVolumes(t *testing.T) {
 	pod := func(name string, containers ...[]string) (p corev1.Pod) {
 		p.Name = name
@@ -277,6 +276,7 @@ func TestServantsOfLocalVolumes(t *testing.T) {
 	}
 }
 
+// TestNode finds the limit of attachments, and a taint that was left behind.
 func TestNode(t *testing.T) {
 	c := healthy()
 	c.Attachments = append(c.Attachments, *c.Attachments[0].DeepCopy())
@@ -296,8 +296,8 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestOutOfService says of each taint that puts a node out of service whether to take it away. Its volumes were
-// detached, mounted or not.
+// TestOutOfService checks, for each taint that puts a node out of service, whether the advice is to remove it. The
+// node's volumes were detached, mounted or not.
 func TestOutOfService(t *testing.T) {
 	const remove = "kubectl taint nodes node-1 node.kubernetes.io/out-of-service-"
 	for name, s := range map[string]struct {
@@ -336,7 +336,7 @@ func TestOutOfService(t *testing.T) {
 	}
 }
 
-// TestNothingIsTaintedTwice examines what is left of a pod on a silent node that is out of service already.
+// TestNothingIsTaintedTwice examines the pods on a silent node that is out of service already.
 func TestNothingIsTaintedTwice(t *testing.T) {
 	c := healthy()
 	c.silent(0)
@@ -366,7 +366,7 @@ func TestReleased(t *testing.T) {
 			v.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 		},
 		"has given the volume up": func(v *corev1.PersistentVolume) { v.Status.Phase = corev1.VolumeFailed },
-		"its claim is gone": func(v *corev1.PersistentVolume) { // Somebody has just given it free.
+		"its claim is gone": func(v *corev1.PersistentVolume) { // A user has just released it.
 			v.Spec.PersistentVolumeReclaimPolicy, v.Spec.ClaimRef = corev1.PersistentVolumeReclaimRetain, nil
 		},
 		"has the finalizers": func(_ *corev1.PersistentVolume) {},
@@ -382,7 +382,7 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// TestWrite keeps the text of a driver from forging lines.
+// TestWrite prevents the text of a driver from forging lines.
 func TestWrite(t *testing.T) {
 	var out bytes.Buffer
 	f := Finding{Object: "pod a/b", Verdict: Waiting, Says: "it waits", Proof: "one\n\x1b[2Jtwo", Advice: "nothing"}

@@ -9,10 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// suffix is how the names of Stowage's drivers end, after the backend's.
+// suffix ends the names of Stowage's drivers, after the backend's name.
 const suffix = ".csi.stowage.dev"
 
-// role is what a pod of a driver does. A pod of the standalone role does both.
+// role is the task of a driver's pod. A pod of the standalone role has both tasks.
 type role string
 
 const (
@@ -21,7 +21,7 @@ const (
 	standalone  role = "standalone"
 )
 
-// servants are the pods that run a Stowage driver in a role, on a node or, for the empty name, on any.
+// servants returns the pods that run a Stowage driver in a role, on a node, or on any node if node is empty.
 func (c *Cluster) servants(driver string, does role, node string) (pods []*corev1.Pod) {
 	for i := range c.Pods {
 		p := &c.Pods[i]
@@ -32,8 +32,8 @@ func (c *Cluster) servants(driver string, does role, node string) (pods []*corev
 	return pods
 }
 
-// serves reports whether a pod runs the driver of a backend in a role. The local volumes of a cluster have a master,
-// and on each node a standalone driver, which a worker beside it asks: it only mounts.
+// serves reports whether a pod runs the driver of a backend in a role. A cluster's local volumes have a master, and on
+// each node a standalone driver. If a worker runs beside that driver, the driver only mounts.
 func serves(p *corev1.Pod, backend string, does role) bool {
 	has := func(arg string) bool { return runs(p, func(a string) bool { return a == arg }) }
 	switch isServing := has("--backend=" + backend); {
@@ -51,8 +51,8 @@ func runs(p *corev1.Pod, is func(arg string) bool) bool {
 	return slices.ContainsFunc(p.Spec.Containers, func(c corev1.Container) bool { return slices.ContainsFunc(c.Args, is) })
 }
 
-// controller looks at the pods that create, attach and delete for a driver. It finds nothing when one of them is ready,
-// and for drivers that are not Stowage's.
+// controller examines the pods that create, attach and delete for a driver. It finds nothing if one of them is ready,
+// or if the driver is not Stowage's.
 func (c *Cluster) controller(driver string) []Finding {
 	if !strings.HasSuffix(driver, suffix) {
 		return nil
@@ -60,7 +60,7 @@ func (c *Cluster) controller(driver string) []Finding {
 	return c.serving(driver, controllers, "", "nothing is created, attached, expanded or deleted until one is")
 }
 
-// plugin looks at the pod that mounts for a driver on a node.
+// plugin examines the pod that mounts for a driver on a node.
 func (c *Cluster) plugin(driver, node string) []Finding {
 	if !strings.HasSuffix(driver, suffix) {
 		return nil
@@ -91,7 +91,7 @@ func (c *Cluster) serving(driver string, does role, node, meanwhile string) (fou
 	return found
 }
 
-// sick says why a pod is not ready, nil when it is.
+// sick reports why a pod is not ready, or nil if it is.
 func sick(p *corev1.Pod) *Finding {
 	ready := find(p.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == corev1.PodReady })
 	if ready != nil && ready.Status == corev1.ConditionTrue {
@@ -99,7 +99,7 @@ func sick(p *corev1.Pod) *Finding {
 	}
 	f := &Finding{Object: podName(p), Verdict: Broken, Says: "the pod is not ready",
 		Advice: fmt.Sprintf("kubectl describe pod %s --namespace %s", p.Name, p.Namespace)}
-	// Those that start first are what the others wait for.
+	// Init containers come first, because the others wait for them.
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if s.Ready {
 			continue
@@ -120,8 +120,8 @@ func sick(p *corev1.Pod) *Finding {
 
 func podName(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
 
-// OwnPods are the pods that run programs of Stowage: a driver's, known by its arguments, and those that an
-// installation's labels name.
+// OwnPods returns the pods that run programs of Stowage: pods with a driver's arguments, and pods with the labels of an
+// installation.
 func (c *Cluster) OwnPods() (pods []corev1.Pod) {
 	for _, p := range c.Pods {
 		serves := slices.ContainsFunc(p.Spec.Containers, func(container corev1.Container) bool {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Verdict is how bad a Finding is.
+// Verdict is the severity of a Finding.
 type Verdict string
 
 // The Verdicts, the worst first.
@@ -17,16 +17,16 @@ const (
 	Broken Verdict = "broken"
 	// Waiting ends when the named component has done its part.
 	Waiting Verdict = "waiting"
-	// Fine needs nothing.
+	// Fine needs no action.
 	Fine Verdict = "fine"
 )
 
-// Finding is one thing that was found out about one object.
+// Finding is one fact about one object.
 type Finding struct {
-	Object  string  `json:"object"` // its kind and name, such as "claim default/data"
+	Object  string  `json:"object"` // its kind and name, for example "claim default/data"
 	Verdict Verdict `json:"verdict"`
-	Says    string  `json:"says"`            // what is the case, and which step waits on which component
-	Proof   string  `json:"proof,omitempty"` // the event, condition or error that shows it, word for word
+	Says    string  `json:"says"`            // the state, and which step waits for which component
+	Proof   string  `json:"proof,omitempty"` // the event, condition or error as evidence, verbatim
 	Advice  string  `json:"advice,omitempty"`
 }
 
@@ -46,7 +46,7 @@ func Write(out io.Writer, findings []Finding) error {
 	return err
 }
 
-// Sort returns the findings without repetitions, the worst first, and otherwise in the order in which they were found.
+// Sort returns the findings without repetitions, the worst first, and otherwise in their original order.
 func Sort(findings []Finding) (sorted []Finding) {
 	rank := []Verdict{Broken, Waiting, Fine}
 	seen := map[Finding]bool{}
@@ -62,7 +62,7 @@ func Sort(findings []Finding) (sorted []Finding) {
 	return sorted
 }
 
-// oneLine keeps what others wrote, an error of a driver for instance, from forging lines or moving the cursor.
+// oneLine prevents the text of others, for example a driver's error, from forging lines or moving the cursor.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

@@ -35,7 +35,7 @@ func (c *Cluster) mounting(p *corev1.Pod) (found []Finding) {
 		Says: fmt.Sprintf("the kubelet of node %s has the pod, and reports no failure of its volumes", p.Spec.NodeName)}}
 }
 
-// mountingOne is about one volume: attached first, then mounted by the driver's pod on the node.
+// mountingOne examines one volume, which is attached first, and then mounted by the driver's pod on the node.
 func (c *Cluster) mountingOne(p *corev1.Pod, v *corev1.PersistentVolume) []Finding {
 	driver := v.Spec.CSI.Driver
 	if found := c.attach(p, v); len(found) > 0 {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Node examines a node: what is attached to it, which drivers serve it, and which pods wait for volumes on it.
+// Node examines a node: its attached volumes, the drivers that serve it, and the pods that wait for volumes on it.
 func (c *Cluster) Node(name string) (found []Finding) {
 	object := "node " + name
 	n := c.node(name)
@@ -53,9 +53,9 @@ func outOfServiceTaint(n *corev1.Node) *corev1.Taint {
 	return find(n.Spec.Taints, func(t *corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService })
 }
 
-// outOfService is about a node that was put out of service, by a person or by a driver's failover, whose taint has the
-// driver's name. Its volumes may have been detached while they were mounted: as long as a kubelet that works again
-// reports one in use, the taint must stay.
+// outOfService examines a node that was put out of service by a person or by a driver's failover, whose taint has the
+// driver's name. Its volumes may have been detached while they were mounted. So the taint must stay as long as a
+// kubelet that works again reports one in use.
 func (c *Cluster) outOfService(n *corev1.Node, taint *corev1.Taint, f Finding) Finding {
 	remove := fmt.Sprintf("kubectl taint nodes %s %s-", n.Name, taint.Key)
 	held, inUse := c.driver(taint.Value) != nil, len(n.Status.VolumesInUse)
@@ -84,11 +84,11 @@ func (c *Cluster) outOfService(n *corev1.Node, taint *corev1.Taint, f Finding) F
 	return f
 }
 
-// served is about one driver on a node.
+// served examines one driver on a node.
 func (c *Cluster) served(node, driver string, attached int32) []Finding {
 	r := c.registration(node, driver)
 	if r == nil {
-		return nil // Many drivers serve some nodes only; a pod that misses one is found by podState.
+		return nil // Many drivers serve only some nodes. podState finds a pod that misses a driver.
 	}
 	found := c.plugin(driver, node)
 	if r.Allocatable != nil && r.Allocatable.Count != nil && attached >= *r.Allocatable.Count {

@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Pod examines a pod as far as its volumes go.
+// Pod examines the volumes of a pod.
 func (c *Cluster) Pod(namespace, name string) []Finding {
 	p := find(c.Pods, func(p *corev1.Pod) bool { return p.Namespace == namespace && p.Name == name })
 	if p == nil {
@@ -35,7 +35,7 @@ func (c *Cluster) podState(p *corev1.Pod) (found []Finding) {
 	return found
 }
 
-// unscheduled says why the scheduler has found no node for a pod, nil when it has or did not look.
+// unscheduled reports why the scheduler has found no node for a pod, or nil if it has found one or did not look.
 func (c *Cluster) unscheduled(p *corev1.Pod) []Finding {
 	condition := find(p.Status.Conditions, func(c *corev1.PodCondition) bool { return c.Type == corev1.PodScheduled })
 	if p.Spec.NodeName != "" || condition == nil || condition.Status != corev1.ConditionFalse {
@@ -55,7 +55,7 @@ func (c *Cluster) unscheduled(p *corev1.Pod) []Finding {
 	return append([]Finding{f}, starting...)
 }
 
-// started reports whether the kubelet has all volumes of a pod: it starts no container before.
+// started reports whether the kubelet has mounted all volumes of a pod: it starts no container before.
 func started(p *corev1.Pod) bool {
 	for _, s := range append(p.Status.InitContainerStatuses, p.Status.ContainerStatuses...) {
 		if s.ContainerID != "" {
@@ -65,7 +65,7 @@ func started(p *corev1.Pod) bool {
 	return p.Status.Phase != corev1.PodPending
 }
 
-// podGoes is about a pod that is being deleted.
+// podGoes examines a pod that is being deleted.
 func (c *Cluster) podGoes(p *corev1.Pod) []Finding {
 	n := c.node(p.Spec.NodeName)
 	if n != nil && !isReady(n) && outOfServiceTaint(n) != nil {

@@ -12,8 +12,7 @@ import (
 // page is how many objects a request asks for.
 const page = 500
 
-// Read takes one look at the cluster with the rights of the caller. A kind that must not be listed is an error that
-// names it.
+// Read takes one look at the cluster with the rights of the caller. If a kind must not be listed, the error names it.
 func Read(ctx context.Context, api client.Reader) (*Cluster, error) {
 	c := &Cluster{}
 	for _, read := range []func() error{
@@ -48,7 +47,7 @@ func Read(ctx context.Context, api client.Reader) (*Cluster, error) {
 	return c, nil
 }
 
-// all reads a list to its end, a page at a time.
+// all reads a whole list, one page at a time.
 func all[L any, P interface {
 	*L
 	client.ObjectList

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// startup is the key of the taint by which a new node waits for a Stowage driver, after the driver's name.
+// startup is the key, after the driver's name, of the taint by which a new node waits for a Stowage driver.
 const startup = "/agent-not-ready"
 
-// joining is about a node that has joined with such a taint, and takes no pod before stowage-manager removes it.
+// joining examines a new node with such a taint, which takes no pod until stowage-manager removes the taint.
 func (c *Cluster) joining(n *corev1.Node) (found []Finding) {
 	for i := range n.Spec.Taints {
 		t := &n.Spec.Taints[i]
@@ -42,19 +42,19 @@ func (c *Cluster) joining(n *corev1.Node) (found []Finding) {
 	return found
 }
 
-// hasRegistered reports whether a driver is registered on this very node, not on an earlier one of its name.
+// hasRegistered reports whether a driver is registered on this very node, and not on an earlier one of the same name.
 func (c *Cluster) hasRegistered(n *corev1.Node, driver string) bool {
 	return c.registration(n.Name, driver) != nil && slices.ContainsFunc(c.csiNode(n.Name).OwnerReferences,
 		func(owner metav1.OwnerReference) bool { return owner.UID == n.UID })
 }
 
-// isStartup reports whether a taint is a driver's of ours, and keeps pods away.
+// isStartup reports whether a taint belongs to a Stowage driver, and keeps pods away.
 func isStartup(t *corev1.Taint) bool {
 	return strings.HasSuffix(t.Key, suffix+startup) && t.Effect != corev1.TaintEffectPreferNoSchedule
 }
 
-// keepsAway tells a pod that has no node which nodes do not take it because of such a taint, and about one of them.
-// Where not all nodes are new, the pod may have no node for another reason.
+// keepsAway reports, for a pod without a node, how many nodes do not take it because of such a taint, and examines one
+// of them. Unless all nodes are tainted, the pod may have no node for another reason.
 func (c *Cluster) keepsAway(p *corev1.Pod) (found []Finding, all bool) {
 	var away []*corev1.Node
 	for i := range c.Nodes {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// joined has both nodes join anew, with the taint of the driver, which is not registered there yet. The scheduler finds
-// no node for pod web.
+// joined makes both nodes new ones, with the taint of the driver, which is not registered there yet. The scheduler
+// finds no node for pod web.
 func joined() *Cluster {
 	c := healthy()
 	c.Pods[0].Spec.Containers = append(c.Pods[0].Spec.Containers, corev1.Container{Args: []string{"--startup-taint"}})
@@ -26,7 +26,7 @@ func joined() *Cluster {
 	return c
 }
 
-// TestStarting tells a pod whose nodes have just joined what they wait for.
+// TestStarting reports what a pod waits for if its nodes have just joined.
 func TestStarting(t *testing.T) {
 	register := func(c *Cluster, uid string) {
 		c.CSINodes = healthy().CSINodes
@@ -38,7 +38,7 @@ func TestStarting(t *testing.T) {
 	const taint, away = driver + startup, "2 of 2 nodes, such as node-1, do not take the pod yet"
 	for name, s := range map[string]struct {
 		changes func(c *Cluster)
-		want    []string // of the pod, the worst first
+		want    []string // about the pod, the worst first
 	}{
 		"nodes wait": {func(*Cluster) {}, []string{away, "waits until " + driver + " is registered"}},
 		"the driver does not start": {func(c *Cluster) { c.crash(1) },
@@ -92,7 +92,7 @@ func TestStarting(t *testing.T) {
 	}
 }
 
-// TestStartingNode tells of the taint also who asks about the node, or about all.
+// TestStartingNode reports the taint also for the node, and for the whole cluster.
 func TestStartingNode(t *testing.T) {
 	for about, found := range map[string][]Finding{"the node": joined().Node("node-2"), "all": joined().All()} {
 		told := false
@@ -105,7 +105,7 @@ func TestStartingNode(t *testing.T) {
 	}
 }
 
-// TestOtherTaints says nothing of taints that are not by our drivers.
+// TestOtherTaints ignores taints that are not of Stowage's drivers.
 func TestOtherTaints(t *testing.T) {
 	c := healthy()
 	c.Nodes[0].Spec.Taints = []corev1.Taint{{Key: "ebs.csi.aws.com/agent-not-ready", Effect: corev1.TaintEffectNoSchedule}}

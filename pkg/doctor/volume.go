@@ -9,7 +9,7 @@ import (
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 )
 
-// volumeState finds all that is wrong with a PersistentVolume.
+// volumeState finds everything that is wrong with a PersistentVolume.
 func (c *Cluster) volumeState(v *corev1.PersistentVolume) (found []Finding) {
 	found = append(found, c.storage(v)...)
 	found = append(found, c.reach(v)...)
@@ -24,7 +24,7 @@ func (c *Cluster) volumeState(v *corev1.PersistentVolume) (found []Finding) {
 	return append(found, c.volumeGoes(v)...)
 }
 
-// storage repeats what the driver, csi-external-health-monitor and the orphan sweep have said of a volume.
+// storage repeats the events about a volume from the driver, csi-external-health-monitor and the orphan sweep.
 func (c *Cluster) storage(v *corev1.PersistentVolume) (found []Finding) {
 	for _, e := range []struct{ reason, advice string }{
 		{"VolumeMissing", "restore the volume at the storage, or delete claim and PersistentVolume"},
@@ -41,7 +41,7 @@ func (c *Cluster) storage(v *corev1.PersistentVolume) (found []Finding) {
 	return found
 }
 
-// reach is about the nodes that a volume can be used on.
+// reach examines the nodes on which a volume can be used.
 func (c *Cluster) reach(v *corev1.PersistentVolume) []Finding {
 	if v.Spec.NodeAffinity == nil || v.Spec.NodeAffinity.Required == nil {
 		return nil
@@ -85,7 +85,7 @@ func affinity(v *corev1.PersistentVolume) string {
 	return strings.Join(terms, ", or ")
 }
 
-// volumeGoes is about a PersistentVolume whose claim is gone, or that is being deleted.
+// volumeGoes examines a PersistentVolume whose claim is gone, or that is being deleted.
 func (c *Cluster) volumeGoes(v *corev1.PersistentVolume) []Finding {
 	f := Finding{Object: volumeName(v), Verdict: Waiting}
 	e := c.event("PersistentVolume", "", v.Name, "VolumeFailedDelete")

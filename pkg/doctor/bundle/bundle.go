@@ -18,12 +18,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/doctor"
 )
 
-// Logs opens what a container has written.
+// Logs opens the log of a container.
 type Logs func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error)
 
 const (
-	mostLines = 20_000  // of a container's log, the last ones
-	mostBytes = 8 << 20 // of them
+	mostLines = 20_000  // the last lines of a container's log
+	mostBytes = 8 << 20 // in these lines
 )
 
 // archive is a bundle that is being written.
@@ -33,7 +33,8 @@ type archive struct {
 	notes []string
 }
 
-// Write writes the bundle of a cluster, a gzipped tar. A log that cannot be read is noted in it, and is no error.
+// Write writes the bundle of a cluster, a gzipped tar. If a log cannot be read, the bundle notes that, and Write does
+// not fail.
 func Write(ctx context.Context, out io.Writer, c *doctor.Cluster, logs Logs, now time.Time) error {
 	packed := gzip.NewWriter(out)
 	a := &archive{tar: tar.NewWriter(packed), now: now}
@@ -62,7 +63,7 @@ func (a *archive) file(name string, content []byte) error {
 	return err
 }
 
-// findings is what the doctor makes of the cluster. It quotes messages of others.
+// findings writes the doctor's findings. They quote messages of others.
 func (a *archive) findings(c *doctor.Cluster) error {
 	var out bytes.Buffer
 	if err := doctor.Write(&out, c.All()); err != nil {
@@ -92,7 +93,7 @@ func (a *archive) objects(c *doctor.Cluster) error {
 	return nil
 }
 
-// logs are those of all containers of Stowage's pods, and of the ones before them that have ended.
+// logs writes the logs of all containers of Stowage's pods, and of their previous runs.
 func (a *archive) logs(ctx context.Context, c *doctor.Cluster, logs Logs) error {
 	for _, p := range c.OwnPods() {
 		restarted := map[string]bool{}
@@ -128,8 +129,8 @@ func (a *archive) log(ctx context.Context, p *corev1.Pod, container string, prev
 	return a.file(name, content)
 }
 
-// read returns the end of a log, without what may be a secret. The kubelet is not asked to bound it: it would leave out
-// the end.
+// read returns the end of a log, without possible secrets. It does not let the kubelet limit the bytes, because the
+// kubelet would cut off the end.
 func read(ctx context.Context, p *corev1.Pod, container string, previous bool, logs Logs) ([]byte, error) {
 	lines := int64(mostLines)
 	from, err := logs(ctx, p.Namespace, p.Name, &corev1.PodLogOptions{Container: container, Previous: previous,
@@ -152,13 +153,13 @@ func read(ctx context.Context, p *corev1.Pod, container string, previous bool, l
 	return []byte(strings.Join(end.lines, "")), err
 }
 
-// tail is the last lines of a log, of mostBytes together at most.
+// tail has the last lines of a log, with at most mostBytes in total.
 type tail struct {
 	lines []string
 	bytes int
 }
 
-// add adds a line, and returns how many it has left out for it.
+// add adds a line, and returns how many lines it has dropped for it.
 func (t *tail) add(line string) (left int) {
 	t.lines = append(t.lines, line)
 	t.bytes += len(line)

@@ -51,7 +51,7 @@ func unpack(t *testing.T, archive io.Reader) map[string]string {
 
 const canary = secrets.Canary
 
-// free is a map with a secret under each name that people use, and one joined to something else.
+// free is a map with a secret under each name that people use, and with one inside a longer value.
 func free() map[string]string {
 	m := map[string]string{"server": "nfs.example.org", "options": "noatime,password=" + canary}
 	for _, name := range secrets.Keys() {
@@ -70,7 +70,7 @@ func meta(name string) metav1.ObjectMeta {
 	}
 }
 
-// container has secrets wherever its author can write something.
+// container has secrets in every field that its author can set.
 func container(name string, args ...string) corev1.Container {
 	run := corev1.ProbeHandler{Exec: &corev1.ExecAction{Command: []string{"mysql", "-p" + canary}}}
 	return corev1.Container{
@@ -141,7 +141,7 @@ func cluster() []client.Object {
 	}
 }
 
-// collect makes a bundle of a cluster that refuses to show its Secrets and ConfigMaps.
+// collect makes a bundle of a cluster that does not let it read Secrets and ConfigMaps.
 func collect(t *testing.T, logs Logs) map[string]string {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -220,8 +220,8 @@ func TestLogThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestLongLogKeepsItsEnd has a container that wrote more than a bundle takes. What it wrote last is what a report is
-// about.
+// TestLongLogKeepsItsEnd has a container whose log is longer than a bundle takes. The end of the log is what a report
+// is about.
 func TestLongLogKeepsItsEnd(t *testing.T) {
 	files := collect(t, func(_ context.Context, _, _ string, o *corev1.PodLogOptions) (io.ReadCloser, error) {
 		var log strings.Builder

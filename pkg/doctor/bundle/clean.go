@@ -9,12 +9,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// cleaner removes from objects what may be a secret.
+// cleaner removes possible secrets from objects.
 type cleaner struct {
-	arguments bool // whether those of containers are kept, as for a driver's own
+	arguments bool // keeps the arguments of containers, as for Stowage's own pods
 }
 
-// object returns an object in the form that JSON has, without what may be a secret.
+// object returns an object in its JSON form, without possible secrets.
 func (c cleaner) object(o any) (any, error) {
 	text, err := json.Marshal(o)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c cleaner) value(v any) any {
 	return v
 }
 
-// leavesOut reports whether a field may hold anything, and nothing that is needed.
+// leavesOut reports whether a field may hold anything, and is not needed.
 func (c cleaner) leavesOut(name string) bool {
 	switch name {
 	case "managedFields", "env", "envFrom", "command", "lifecycle", "livenessProbe", "readinessProbe", "startupProbe",
@@ -67,7 +67,7 @@ func (c cleaner) field(name string, v any) any {
 		return texts(v, argument)
 	case "message":
 		return texts(v, text)
-	case "terminated": // What a container wrote when it ended.
+	case "terminated": // the container's own termination message
 		if state, ok := v.(map[string]any); ok {
 			delete(state, "message")
 		}
@@ -75,7 +75,7 @@ func (c cleaner) field(name string, v any) any {
 	return c.value(v)
 }
 
-// annotations keeps those of Kubernetes and of Stowage. kubectl's holds the whole object.
+// annotations keeps the annotations of Kubernetes and of Stowage, except kubectl's, which holds the whole object.
 func annotations(v any) any {
 	all, ok := v.(map[string]any)
 	if !ok {
@@ -93,7 +93,7 @@ func annotations(v any) any {
 	return named(all)
 }
 
-// named hides the values of names that speak of secrets.
+// named hides the values whose names suggest a secret.
 func named(v any) any {
 	all, ok := v.(map[string]any)
 	if !ok {
@@ -109,7 +109,7 @@ func named(v any) any {
 	return all
 }
 
-// texts changes a text, or each of a list. Nothing else is expected where it is used, and nothing else is kept.
+// texts changes a text, or each text of a list. It drops all other values, which are not expected.
 func texts(v any, change func(string) string) any {
 	switch v := v.(type) {
 	case string:
@@ -123,8 +123,7 @@ func texts(v any, change func(string) string) any {
 	return nil
 }
 
-// argument keeps flags, and the words by which Stowage's programs are told what to do. Another word may be the value of
-// the flag before it.
+// argument keeps flags, and the subcommands of Stowage's programs. Another word may be the value of the flag before it.
 func argument(arg string) string {
 	known := []string{"controller", "node", "standalone", "master", "worker", "recycler", "disks", "scrub"}
 	if !strings.HasPrefix(arg, "-") && !slices.Contains(known, arg) {
@@ -133,15 +132,15 @@ func argument(arg string) string {
 	return secret.Option(arg)
 }
 
-// text hides in what a program wrote what follows a name that speaks of a secret.
+// text hides, in a program's output, each value after a name that suggests a secret.
 func text(line string) string { return hidden(speaking(), line) }
 
 func hidden(speaking *regexp.Regexp, line string) string {
 	return speaking.ReplaceAllString(line, "${1}"+secret.Hidden)
 }
 
-// speaking matches a name that speaks of a secret, and its value. "key" alone is the word of many logs for an object's
-// name.
+// speaking matches a name that suggests a secret, and its value. "key" alone does not match: in many logs it is an
+// object's name.
 func speaking() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?i)([\w.-]*(?:token|secret|passw|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +

@@ -9,14 +9,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/doctor"
 )
 
-// list is what a file of the archive has.
+// list is the content of one file of the archive.
 type list struct {
 	name  string
 	items []any
 	clean cleaner
 }
 
-// lists are the objects that have to do with volumes.
+// lists returns the objects that are related to volumes.
 func lists(c *doctor.Cluster) []list {
 	ours, users := c.OwnPods(), pods(c)
 	return []list{
@@ -41,7 +41,7 @@ func pointers[T any](items []T) []any {
 	return all
 }
 
-// pods are those that use volumes of claims.
+// pods returns the pods that use claims, generic ephemeral volumes or inline CSI volumes.
 func pods(c *doctor.Cluster) (found []corev1.Pod) {
 	for _, p := range c.Pods {
 		if slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
@@ -53,8 +53,8 @@ func pods(c *doctor.Cluster) (found []corev1.Pod) {
 	return found
 }
 
-// events are those of what is in the archive, of pods only those about volumes and their node: others may quote what a
-// program of the pod has said.
+// events returns the events of the objects in the archive. Of a pod's events it returns only those about volumes and
+// the pod's node: others may quote a program of the pod.
 func events(c *doctor.Cluster, pods []corev1.Pod) (found []corev1.Event) {
 	present := map[string]bool{}
 	for _, p := range pods {

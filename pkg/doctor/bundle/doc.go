@@ -1,10 +1,10 @@
-// Package bundle puts into one archive what a maintainer asks for: the objects that have to do with volumes, their
-// events, the logs of Stowage's pods, and what the doctor makes of it.
+// Package bundle collects the data for a report to the maintainers in one archive: the objects that are related to
+// volumes, their events, the logs of Stowage's pods, and the doctor's findings.
 //
-// An archive leaves the cluster, so that what may be a secret stays behind. Secrets and ConfigMaps are never asked for.
-// Of what is asked for, clean.go leaves out whole fields in which people keep secrets (environment, commands, foreign
-// annotations), and hides values whose name speaks of one (package secret) where names are free: parameters of classes,
-// attributes of volumes, mount options. Logs and messages of events lose what follows such a name.
+// An archive leaves the cluster, so possible secrets must stay out of it. Secrets and ConfigMaps are never read.
+// clean.go removes whole fields in which people keep secrets (environment, commands, foreign annotations). Where names
+// are free, it hides the values whose names suggest a secret (package secret): parameters of classes, attributes of
+// volumes, mount options. In logs and messages of events, it hides the text after such a name.
 //
-// What cannot be read is named in notes.txt, and all else is there.
+// If something cannot be read, notes.txt names it, and the rest is complete.
 package bundle
