@@ -1,4 +1,4 @@
-// Command stowage is the driver: flags to configuration, wiring, serving.
+// Command stowage is the driver: it turns flags into configuration, connects the parts, and serves.
 //
-// It is the only place that reads the process's environment; everything below is handed what it needs.
+// Only this package reads the process's environment; all other packages get what they need passed in.
 package main

@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// drainPeriod is how often the node is read while its volumes go, and how long one answer may take.
+	// drainPeriod is how often the node is read while it still has volumes, and how long one answer may take.
 	drainPeriod = 2 * time.Second
 	// mostNamed is how many volumes a message names.
 	mostNamed = 10
 )
 
-// drain is the end of a node's driver. Only the driver can unmount the node's volumes, and Kubernetes detaches none
-// that is mounted: were the driver to end first on a node that is being drained, the pods would wait elsewhere until
-// another driver comes to the node, or it is gone.
+// drain delays the end of a node's driver. Only the driver can unmount the node's volumes, and Kubernetes detaches no
+// mounted volume. If the driver ended first on a node that is being drained, the pods would wait elsewhere until
+// another driver comes to the node, or the node is gone.
 type drain struct {
 	driver string
 	limit  time.Duration                         // 0 to end at once
@@ -29,7 +29,7 @@ type drain struct {
 }
 
 // outlast returns a context that ends with ctx or, on a node that is being drained, once its volumes are gone. The
-// caller calls end when nobody needs it any more.
+// caller calls end when the context is no longer needed.
 func (d drain) outlast(ctx context.Context) (serving context.Context, end func()) {
 	serving, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -41,7 +41,7 @@ func (d drain) outlast(ctx context.Context) (serving context.Context, end func()
 	return serving, func() { stop(); cancel() }
 }
 
-// wait returns when the node has no volume of the driver any more, or is not being drained, or the limit is over.
+// wait returns when the node has no more volumes of the driver, or is not being drained, or the limit is over.
 func (d drain) wait(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, d.limit)
 	defer cancel()
@@ -59,7 +59,7 @@ func (d drain) wait(ctx context.Context) {
 	}
 }
 
-// waiting is a drain of which the end is waited for.
+// waiting is a drain in progress.
 type waiting struct {
 	drain
 
@@ -68,7 +68,7 @@ type waiting struct {
 	failing bool
 }
 
-// look reads the node, and reports whether there is something to wait for.
+// look reads the node, and reports whether to keep waiting.
 func (w *waiting) look(ctx context.Context) bool {
 	node, err := w.ask(ctx)
 	if errors.Is(ctx.Err(), context.Canceled) { // The server has ended.
@@ -90,8 +90,8 @@ func (w *waiting) look(ctx context.Context) bool {
 	return true
 }
 
-// asksAgain reports whether the node may be read yet. Whether it is being drained must be known within a third of the
-// time.
+// asksAgain reports whether to read the node again. Whether it is being drained must be known within a third of the
+// limit.
 func (w *waiting) asksAgain(err error) bool {
 	if w.left == nil && (!errors.As(err, new(unreachable)) || time.Since(w.begin) >= w.limit/3) {
 		w.log.Warn("it is not known whether the node is being drained: stopping", "error", failure.OneLine(err))
@@ -112,18 +112,18 @@ func (d drain) ask(ctx context.Context) (object, error) {
 
 func some(volumes []string) []string { return volumes[:min(len(volumes), mostNamed)] }
 
-// leavingTaints are on nodes from which pods are driven off, by those who do not cordon them.
+// leavingTaints returns the taints of nodes whose pods are driven off without a cordon, with the reason.
 func leavingTaints() map[string]string {
 	return map[string]string{
 		"ToBeDeletedByClusterAutoscaler":    "the Cluster Autoscaler removes it",
 		"karpenter.sh/disrupted":            "Karpenter removes it",
-		"karpenter.sh/disruption":           "Karpenter removes it", // before version 1.0 of it
+		"karpenter.sh/disruption":           "Karpenter removes it", // before Karpenter 1.0
 		"node.kubernetes.io/out-of-service": "it is out of service",
 	}
 }
 
-// leaving says why the pods of a node are about to go; empty if they are not. A kubelet that shuts down with its
-// machine says that it is not Ready, and stops its pods.
+// leaving returns why the pods of a node are about to go; empty if they are not. A kubelet that shuts down with its
+// machine reports that it is not Ready, and stops its pods.
 func (o object) leaving() string {
 	if o.Metadata.DeletionTimestamp != "" {
 		return "it is being deleted"
@@ -144,7 +144,8 @@ func (o object) leaving() string {
 	return ""
 }
 
-// volumes are the handles of a driver's volumes that the kubelet has mounted on the node or Kubernetes attached there.
+// volumes returns the handles of a driver's volumes that the kubelet has mounted on the node or that Kubernetes
+// attached there.
 func (o object) volumes(driver string) (handles []string) {
 	names := slices.Clone(o.Status.VolumesInUse)
 	for _, attached := range o.Status.VolumesAttached {

@@ -20,7 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLeaving: the answers are Kubernetes' own objects, so that no name in one is misread.
+// TestLeaving: the answers are Kubernetes' own objects, so that no field name is misread.
 func TestLeaving(t *testing.T) {
 	ready := corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionTrue}
 	for name, row := range map[string]struct {
@@ -83,7 +83,8 @@ func TestVolumesOfNode(t *testing.T) {
 	}
 }
 
-// TestDrainWaits: the driver ends at once unless its node is being drained and has volumes of it, and at the limit.
+// TestDrainWaits: the driver ends at once, unless its node is being drained and has volumes of the driver. It ends at
+// the limit in any case.
 func TestDrainWaits(t *testing.T) {
 	gone, denied := unreachable{errors.New("out of reach")}, errors.New("may not be read")
 	busy, busier, idle := drained(t, "vol-1"), drained(t, "vol-1", "vol-2"), drained(t)
@@ -91,7 +92,7 @@ func TestDrainWaits(t *testing.T) {
 	steady.Spec.Unschedulable = false
 	for name, row := range map[string]struct {
 		limit   time.Duration
-		answers []any // one for each look; the last one stays
+		answers []any // one for each look; the last one repeats
 		want    time.Duration
 		says    string
 	}{
@@ -139,7 +140,7 @@ func TestDrainWaits(t *testing.T) {
 	}
 }
 
-// TestDrainIsCalledOff: what ends the server otherwise ends the wait.
+// TestDrainIsCalledOff: if the server ends for another reason, the wait ends.
 func TestDrainIsCalledOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said messages
@@ -148,7 +149,7 @@ func TestDrainIsCalledOff(t *testing.T) {
 		_, end := d.outlast(ctx)
 		signal()
 		synctest.Wait()
-		end() // The bubble ends with all that is in it.
+		end() // The bubble ends with everything in it.
 		synctest.Wait()
 		if len(said.all) != 1 {
 			t.Errorf("the log says %q", said.all)
@@ -166,7 +167,7 @@ func drained(t *testing.T, volumes ...string) object {
 	return parsed(t, node)
 }
 
-// messages are the first words of what is logged, and the volumes that it names.
+// messages records the first words of the log messages, and the volumes that they name.
 type messages struct {
 	slog.Handler
 
@@ -213,7 +214,7 @@ func answering(answers []any) func(context.Context) (object, error) {
 	}
 }
 
-// TestServesWhileDrained has the whole driver told to stop on a node that is being drained.
+// TestServesWhileDrained tells the whole driver to stop on a node that is being drained.
 func TestServesWhileDrained(t *testing.T) {
 	node := theNode()
 	node.Spec.Unschedulable = true

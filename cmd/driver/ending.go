@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// closeTime is what is left to the backend when all before it took their time.
+	// closeTime is what is left for the backend if everything before it took its full time.
 	closeTime = 2 * time.Second
-	// tellTime is how much longer a backend has to say what it leaves, and what it has at least to end in.
+	// tellTime is how much longer a backend has to report what it leaves unfinished. It is also the minimum time for its
+	// end.
 	tellTime = 500 * time.Millisecond
-	// restOfEnd is how long the end takes after the grace of requests at most. With that grace, 20 s by default, and
-	// tellTime twice it is less than the 30 s that Kubernetes gives the pod: what takes longer is killed there, without a
-	// word.
+	// restOfEnd is the maximum time that the end takes after the requests' grace. Together with that grace, 20 s by
+	// default, and twice tellTime, it is less than the 30 s that Kubernetes gives the pod. Whatever takes longer is killed
+	// there, without a message.
 	restOfEnd = driver.EndTime + flushTime + closeTime
 )
 
-// ending is the end of the process. Its parts have one deadline, so that one that hangs takes no more than what is
-// left.
+// ending is the end of the process. Its parts share one deadline, so that one that hangs takes only the remaining time.
 type ending struct {
 	limit time.Duration
 	once  sync.Once
@@ -33,11 +33,11 @@ type ending struct {
 
 func newEnding(limit time.Duration) *ending { return &ending{limit: limit} }
 
-// begin begins the end; again it does nothing.
+// begin starts the end; further calls do nothing.
 func (e *ending) begin() { e.once.Do(func() { e.until = time.Now().Add(e.limit) }) }
 
-// close closes the backend, also when nothing of the time is left. What has not ended by the deadline is named in the
-// log, and ends with the process: each backend takes it up at its next start.
+// close closes the backend, even if no time is left. If the backend does not end by the deadline, the log names the
+// unfinished work, which ends with the process: each backend resumes it at its next start.
 func (e *ending) close(ctx context.Context, closer func(context.Context) error, log *slog.Logger) error {
 	e.begin()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), max(time.Until(e.until), tellTime))

@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A backend of which the end hangs does not hold up the process, which says so. It is told to end in any case, with a
-// while for it, also when nothing of the time is left.
+// A backend whose end hangs does not delay the process, which logs that. It is told to end in any case, and has a while
+// for that, even if no time is left.
 func TestAHangingBackendEnds(t *testing.T) {
 	const limit = 20 * time.Second
 	for _, before := range []time.Duration{0, limit - time.Millisecond, limit, time.Hour} {
@@ -46,24 +46,24 @@ func TestAHangingBackendEnds(t *testing.T) {
 	}
 }
 
-// The time of the end has room in what Kubernetes gives the pods, 30 s, which deploy/tests holds.
+// The time of the end fits into the 30 s that Kubernetes gives the pods, which deploy/tests checks.
 func TestTheEndFitsIntoThePods(t *testing.T) {
 	o := &options{role: both}
 	o.bind(&cobra.Command{}, backends.Registry{}) // It sets the default of the grace.
-	const most = 29 * time.Second                 // The signal and the end of the process take some of it.
+	const most = 29 * time.Second                 // The signal and the end of the process need the rest.
 	if all := o.grace + restOfEnd + 2*tellTime; all > most {
 		t.Errorf("the end may take %s, want %s at most", all, most)
 	}
 }
 
-// All parts of the end have one deadline, which begins with the end: what comes late has what the earlier ones left.
+// All parts of the end share one deadline, which begins with the end: a late part has the time that earlier ones left.
 func TestTheEndHasOneDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var said strings.Builder
 		log := slog.New(slog.NewTextHandler(&said, nil))
 		end, began := newEnding(20*time.Second+restOfEnd), time.Now()
 		end.begin()
-		<-time.After(21 * time.Second) // of the bubble: what ends before the backend
+		<-time.After(21 * time.Second) // in the bubble: the parts that end before the backend
 		err := end.close(t.Context(), func(ctx context.Context) error {
 			<-ctx.Done()
 			return backends.Errorf(backends.Busy, "pool %q: the removal of trash has not ended", "p")

@@ -16,7 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// node is Kubernetes' object for this node, for a backend that has to find out which of the cloud's machines this is.
+// node returns a reader of Kubernetes' object for this node, for a backend that must find out which of the cloud's
+// machines this is.
 func (o *options) node() *backends.NodeSource {
 	if o.role == onlyController {
 		return nil
@@ -44,12 +45,12 @@ func (o *options) readNode(ctx context.Context) (object, error) {
 	return readObject(ctx, config, "Node", "nodes", o.nodeName)
 }
 
-// contained reports whether this process is in a pod, beside pods that use the volumes: the kubelet tells every
-// container where the API is. With the host's own mount namespace, as after nsenter, it is as good as outside.
+// contained reports whether this process runs in a pod, beside pods that use the volumes: the kubelet tells every
+// container the address of the API. In the host's own mount namespace, for example after nsenter, it counts as outside.
 func contained() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" && !mount.OnHost() }
 
-// cluster is what Kubernetes has for the ID of a cluster: the UID of the namespace kube-system, which is made with the
-// cluster and cannot be deleted.
+// cluster returns a function that finds the cluster's ID in Kubernetes: the UID of the namespace kube-system, which is
+// created with the cluster and cannot be deleted.
 func (o *options) cluster() func(context.Context) (string, error) {
 	if o.role == onlyNode {
 		return nil
@@ -76,7 +77,7 @@ func clusterID(ctx context.Context, config *rest.Config) (string, error) {
 	return o.Metadata.UID, err
 }
 
-// nodeInfo is what a backend may ask of a Node object.
+// nodeInfo returns the fields of a Node object that a backend may use.
 func nodeInfo(node object) backends.NodeInfo {
 	labels := node.Metadata.Labels
 	return backends.NodeInfo{
@@ -87,7 +88,7 @@ func nodeInfo(node object) backends.NodeInfo {
 	}
 }
 
-// object is what is used of an object in Kubernetes.
+// object has the fields of a Kubernetes object that the driver uses.
 type object struct {
 	Metadata struct {
 		UID               string            `json:"uid"`
@@ -114,8 +115,8 @@ type object struct {
 	} `json:"status"`
 }
 
-// readObject reads an object. client-go's typed client would make the binary half as large again for two requests, so
-// that only what it sends requests with is used.
+// readObject reads an object. It uses only the transport of client-go: the typed client would make the binary half as
+// large again for two requests.
 func readObject(ctx context.Context, config *rest.Config, kind, resource, name string) (o object, err error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -142,7 +143,7 @@ func readObject(ctx context.Context, config *rest.Config, kind, resource, name s
 	return parseObject(answer.Body, kind)
 }
 
-// refusal is what Kubernetes means by the status of its answer.
+// refusal returns the error for a status of Kubernetes' answer.
 func refusal(code int, resource string) error {
 	switch code {
 	case http.StatusUnauthorized:
@@ -159,7 +160,7 @@ func refusal(code int, resource string) error {
 	return err
 }
 
-// unreachable is an error after which asking again may help.
+// unreachable is an error after which a retry may help.
 type unreachable struct{ error }
 
 func (u unreachable) Unwrap() error { return u.error }
@@ -170,7 +171,7 @@ func parseObject(text io.Reader, kind string) (o object, err error) {
 	if err != nil {
 		return o, unreachable{fmt.Errorf("cannot be read to its end: %w", err)}
 	}
-	var is struct { // Objects of other kinds have other fields of the same names.
+	var is struct { // Objects of other kinds have other fields with the same names.
 		Kind string `json:"kind"`
 	}
 	if err := json.Unmarshal(data, &is); err != nil {

@@ -41,8 +41,8 @@ func theNode() corev1.Node {
 	}
 }
 
-// apiServer is Kubernetes' API as far as the driver asks for it: it knows one node and kube-system, and whoever has the
-// token may get them.
+// apiServer is the part of Kubernetes' API that the driver uses: it knows one node and kube-system, and lets holders of
+// the token get them.
 func apiServer(t *testing.T, node func() corev1.Node) *rest.Config {
 	t.Helper()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +136,7 @@ func TestNodeObject(t *testing.T) {
 	}
 }
 
-// onInstance puts the process on an EC2 instance. The Node object is where a pod finds it.
+// onInstance puts the process on an EC2 instance, outside of any pod.
 func onInstance(t *testing.T) (*imds.Service, *fake.Server) {
 	t.Helper()
 	cloud := fake.New(region.Quick())
@@ -158,7 +158,7 @@ func onInstance(t *testing.T) (*imds.Service, *fake.Server) {
 	return service, cloud
 }
 
-// pemOf is the server's certificate, which it signed itself.
+// pemOf returns the server's self-signed certificate.
 func pemOf(server *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
@@ -186,7 +186,7 @@ func mountAccount(t *testing.T, files map[string][]byte) {
 	}
 }
 
-// inPod puts the process into a pod, as far as its service account is concerned.
+// inPod puts the process into a pod, with regard to its service account.
 func inPod(t *testing.T) { inPodOn(t, theNode) }
 
 func inPodOn(t *testing.T, node func() corev1.Node) {
@@ -277,7 +277,7 @@ func TestNodeOfEBSIsNotFound(t *testing.T) {
 	refused(t, `the Node object "n" does not exist (404)`, append(node, "--node-name=n")...)
 }
 
-// TestHostNames is about the backends to which a host's name means something.
+// TestHostNames covers the backends for which a host's name has a meaning.
 func TestHostNames(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {

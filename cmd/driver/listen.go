@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// listeners are what a process serves on.
+// listeners are the sockets of a process.
 type listeners struct {
 	csi  net.Listener
 	http net.Listener // nil for none
 }
 
-// listen opens all that the process serves on: what cannot be had must be known before the backend is opened, which may
-// change what it keeps.
+// listen opens all sockets of the process. A failure must be known before the backend is opened, which may change its
+// stored state.
 func (o *options) listen(ctx context.Context) (*listeners, error) {
 	csi, err := driver.Listen(ctx, o.endpoint)
 	if err != nil {
@@ -34,7 +34,7 @@ func (o *options) listen(ctx context.Context) (*listeners, error) {
 	return at, nil
 }
 
-// close closes what nothing came to serve on; a server has closed its own.
+// close closes the listeners on which nothing was served; a server has closed its own.
 func (l *listeners) close() {
 	_ = l.csi.Close()
 	if l.http != nil {
@@ -42,8 +42,8 @@ func (l *listeners) close() {
 	}
 }
 
-// serveHTTP serves metrics and health until the function that it returns is called: longer than ctx, so
-// that the end of the last requests is still measured.
+// serveHTTP serves metrics and health until the returned function is called. That is later than the end of ctx, so that
+// the end of the last requests is still measured.
 func (l *listeners) serveHTTP(ctx context.Context, metrics *driver.Metrics, log *slog.Logger) (stop func()) {
 	if l.http == nil {
 		return func() {}

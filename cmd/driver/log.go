@@ -11,16 +11,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
-// newLog makes the process's logger at klog's verbosity. Everything below gets it as a slog.Logger;
-// libraries that log through klog itself end up in the same place.
+// newLog returns the process's logger at klog's verbosity. Other packages get it as a slog.Logger. Libraries that use
+// klog log to the same place.
 func newLog(w io.Writer, format string, verbosity int) *slog.Logger {
 	if format == "json" {
-		// slog counts the other way round: klog's -v=4 is slog's level -4.
+		// slog counts in the opposite direction: klog's -v=4 is slog's level -4.
 		log := slog.New(slog.NewJSONHandler(printable.JSON(w), &slog.HandlerOptions{Level: slog.Level(-verbosity)}))
 		klog.SetSlogLogger(log)
 		return log
 	}
-	// klog's own logger forgets what slog.Logger.With adds; its textlogger, of the same format, does not.
+	// klog's own logger drops the attributes of slog.Logger.With; its textlogger, which has the same format, does not.
 	sink := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(verbosity),
 		textlogger.Output(printable.Text(w))))
 	log := slog.New(logr.ToSlogHandler(sink))
@@ -28,6 +28,6 @@ func newLog(w io.Writer, format string, verbosity int) *slog.Logger {
 	return log
 }
 
-// bySlog is a handler that klog hands its records to as slog does: each value is quoted in one line then. With a logr
-// handler it would find the textlogger within, which writes a value with a line break raw, over several lines.
+// bySlog is a handler to which klog passes its records as slog does, so that each value is quoted on one line. In a
+// logr handler, klog would find the textlogger, which writes a value with a line break unquoted, over several lines.
 type bySlog struct{ slog.Handler }

@@ -13,17 +13,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// later is known only when it is logged.
+// later has a value that is computed only when it is logged.
 type later struct{ value any }
 
 func (l later) LogValue() slog.Value { return slog.AnyValue(l.value) }
 
-// unspoken cannot say what it is.
+// unspoken fails to render itself.
 type unspoken struct{}
 
 func (*unspoken) String() string { panic("\x1b[31mno") }
 
-// TestLogHasOneLineEach: names and errors of others come to the log, and the log to a terminal.
+// TestLogHasOneLineEach: names and errors of others get into the log, and the log gets to a terminal.
 func TestLogHasOneLineEach(t *testing.T) {
 	var text bytes.Buffer
 	log := newLog(&text, "text", 0)

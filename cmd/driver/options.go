@@ -54,19 +54,19 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 		"how long requests under way may take to finish at the end")
 }
 
-// defaultEndpoint is where a driver serves that was told no other place.
+// defaultEndpoint returns the endpoint of a driver without a configured one.
 func defaultEndpoint() string {
 	return cmp.Or(os.Getenv("CSI_ENDPOINT"), "unix:///run/stowage/csi.sock")
 }
 
-// bindController adds the flags that mean something to a controller alone.
+// bindController adds the flags that apply only to a controller.
 func (o *options) bindController(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.holds, "holds", "",
 		"a socket such as unix:///csi/holds.sock at which stowage-manager says whether a node uses a volume that is to be "+
 			"detached; while it says nothing, nothing is detached (default: none is asked)")
 }
 
-// bindNode adds the flags that mean something where volumes are mounted only.
+// bindNode adds the flags that apply only where volumes are mounted.
 func (o *options) bindNode(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name; "+
@@ -86,7 +86,7 @@ func (o *options) bindNode(cmd *cobra.Command) {
 			"proportion to its disk")
 }
 
-// complete checks the flags and fills in what follows from the machine.
+// complete checks the flags, and sets those that depend on the machine.
 func (o *options) complete(definition backends.Definition) error {
 	clean, err := safepath.Absolute(o.dataDir)
 	if err != nil {
@@ -118,7 +118,7 @@ func (o *options) complete(definition backends.Definition) error {
 	return nil
 }
 
-// checkNumbers refuses numbers that mean nothing.
+// checkNumbers refuses numbers outside their ranges.
 func (o *options) checkNumbers() error {
 	switch {
 	case o.verbosity < 0: // It would hide errors.
@@ -129,7 +129,7 @@ func (o *options) checkNumbers() error {
 		return fmt.Errorf("--drain-grace is %s: it must be 0s or more", o.drainGrace)
 	case o.drainGrace > 0 && o.nodeName == "":
 		return errors.New("--drain-grace needs --node-name: the Node object says whether the node is being drained")
-	case !(o.traceRatio >= 0 && o.traceRatio <= 1): // NaN is neither.
+	case !(o.traceRatio >= 0 && o.traceRatio <= 1): // NaN fails both comparisons.
 		return fmt.Errorf("--trace-ratio is %g: it must be from 0 to 1", o.traceRatio)
 	case o.maxFormats < 1 && o.role != onlyController:
 		return fmt.Errorf("--max-concurrent-formats is %d: it must be 1 at least", o.maxFormats)

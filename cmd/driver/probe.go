@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// probeCommand is what the kubelet runs beside a driver to know whether it must be restarted. It asks no port: what
-// peers on the network can reach, they can keep from answering.
+// probeCommand returns the command that the kubelet runs beside a driver to decide whether to restart it. It uses no
+// port: peers on the network could block answers on one.
 func probeCommand() *cobra.Command {
 	var endpoint string
 	var limit time.Duration

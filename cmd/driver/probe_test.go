@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// TestProbeAsksTheSocket: what the kubelet runs beside a driver succeeds while the driver serves, fails before, and
-// fails in the time that it has where nobody answers what is sent to the socket.
+// TestProbeAsksTheSocket: the kubelet's probe command succeeds while the driver serves, fails before that, and fails
+// within its time if the socket does not answer.
 func TestProbeAsksTheSocket(t *testing.T) {
 	dir := t.TempDir()
 	endpoint := "unix://" + filepath.Join(dir, "s")
@@ -36,7 +36,7 @@ func TestProbeAsksTheSocket(t *testing.T) {
 	refused(t, "deadline exceeded", "probe", "--endpoint="+endpoint, "--timeout=20ms")
 }
 
-// started runs a driver until it answers at the endpoint. The function that it returns ends it.
+// started runs a driver until it answers at the endpoint. The returned function ends it.
 func started(t *testing.T, endpoint string, args ...string) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// role is which of CSI's services a process serves besides Identity. It is the name of the command, too.
+// role selects the CSI services that a process serves besides Identity. It is also the name of the command.
 type role string
 
 const (
@@ -15,7 +15,7 @@ const (
 	both           role = "standalone"
 )
 
-// keep leaves an instance the side that the role serves.
+// keep removes the side of an instance that the role does not serve.
 func (r role) keep(instance *backends.Instance) {
 	switch r {
 	case onlyController:
@@ -26,7 +26,7 @@ func (r role) keep(instance *backends.Instance) {
 	}
 }
 
-// backend is the backend that a role serves unless it is told; in a cluster none is more usual than another.
+// backend returns the role's default backend; in a cluster no backend is more usual than another.
 func (r role) backend() string {
 	if r == both {
 		return "local"

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Each role serves Identity and its own service, and nothing else. What the plugin can do is the same for all: the sum
-// of what all its processes can (CSI, GetPluginCapabilities).
+// Each role serves Identity and its own service only. The plugin's capabilities are the same in all processes: the sum
+// of theirs (CSI, GetPluginCapabilities).
 func TestRoles(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "config.yaml")
 	if err := os.WriteFile(config, []byte("shares: [{name: a, server: s, share: /x, topology: {zone: a}}]"),
@@ -99,12 +99,12 @@ func TestInseparableBackends(t *testing.T) {
 	refused(t, "--max-open-files is 10", "disks", "--max-open-files=10")
 }
 
-// A place that means nothing to the backend would be passed over in silence.
+// A topology that the backend does not use would be ignored silently.
 func TestPlaces(t *testing.T) {
 	refused(t, "the node have that label", "node", "--topology=zone=", "--data-dir="+t.TempDir())
 	refused(t, "zone=a", "node", "--topology=zone=a", "--data-dir="+t.TempDir())
 	refused(t, "zone=a", "standalone", "--backend=memory", "--topology=zone=a", "--data-dir="+t.TempDir())
-	for _, id := range []string{strings.Repeat("n", 64), "a:b", "node-", "n\xff"} { // No kubelet makes a label of these.
+	for _, id := range []string{strings.Repeat("n", 64), "a:b", "node-", "n\xff"} { // No kubelet turns these into a label.
 		refused(t, "a node's label can have", "standalone", "--backend=local", "--node-id="+id, "--data-dir="+t.TempDir())
 	}
 	config := filepath.Join(t.TempDir(), "config.yaml")
@@ -118,7 +118,7 @@ func TestPlaces(t *testing.T) {
 // refused runs a command that must fail and mention something.
 func refused(t *testing.T, mention string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // One that is not refused serves until then.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // A command that is not refused serves until then.
 	defer cancel()
 	root := command()
 	root.SetArgs(args)

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/scrub"
 )
 
-// scrubCommand is what the pods of stowage-manager's recycler run.
+// scrubCommand returns the command that the pods of stowage-manager's recycler run.
 func scrubCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{

@@ -32,7 +32,7 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	if o.role != both && definition.Inseparable {
 		return fmt.Errorf("the backend %s keeps volumes where it runs: use stowage %s", definition.Name, both)
 	}
-	// Whoever comes second must be refused before it opens what the first one serves.
+	// A second process must be refused before it opens what the first one serves.
 	at, err := o.listen(ctx)
 	if err != nil {
 		return err
@@ -59,10 +59,10 @@ func (o *options) run(ctx context.Context, registry backends.Registry) (err erro
 	return o.serve(ctx, definition, instance, plugin, at, end, log)
 }
 
-// lock makes the data directory, and locks what a node keeps in it against other processes. A backend locks what it
-// keeps there for its controller.
+// lock creates the data directory, and locks the node's state in it against other processes. A backend locks its
+// controller's state in it.
 func (o *options) lock() (release func(), err error) {
-	// Volumes belong to root until they are mounted somewhere: nobody else may look into the directory.
+	// Volumes belong to root until they are mounted: no other user may read the directory.
 	if err := os.MkdirAll(o.dataDir, 0o700); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (o *options) lock() (release func(), err error) {
 	return func() { _ = locked.Close() }, nil // It was only locked.
 }
 
-// stateDir is what the node keeps.
+// stateDir returns the directory of the node's state.
 func (o *options) stateDir() string { return filepath.Join(o.dataDir, "node") }
 
 // open starts the backend.
@@ -100,7 +100,7 @@ func (o *options) open(ctx context.Context, definition backends.Definition,
 	return instance, err
 }
 
-// checkTopology refuses a place that the backend does not understand.
+// checkTopology refuses a topology that the backend does not understand.
 func (o *options) checkTopology(ctx context.Context, instance *backends.Instance) error {
 	var place backends.Topology
 	if locator, ok := instance.Node.(backends.Locator); ok {

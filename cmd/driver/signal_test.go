@@ -13,10 +13,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// asProgram in the environment makes the test's program the driver.
+// asProgram in the environment turns the test's program into the driver.
 const asProgram = "STOWAGE_TEST_AS_PROGRAM"
 
-// TestSecondSignal has a call hold the process after the first signal: an operator who is in a hurry sends another.
+// TestSecondSignal delays the process by a call after the first signal: an operator in a hurry sends another.
 func TestSecondSignal(t *testing.T) {
 	dir, err := os.MkdirTemp("", "signal-") //nolint:usetesting // t.TempDir is too long for a socket.
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// Numbers that mean nothing are refused.
+// Numbers outside their ranges are refused.
 func TestFlagsThatMeanNothing(t *testing.T) {
 	dir := t.TempDir()
 	refused(t, "--shutdown-grace is -5s", "standalone", "--shutdown-grace=-5s", "--data-dir="+dir)
@@ -69,7 +69,7 @@ func TestSecondProcessChangesNothing(t *testing.T) {
 	}
 }
 
-// plant makes a data directory with a file in it, and returns what fails the test unless the file is as it was.
+// plant creates a data directory with a file in it. The returned function fails the test if the file has changed.
 func plant(t *testing.T, name string) (dir string, untouched func(what string)) {
 	t.Helper()
 	dir = t.TempDir()
@@ -87,8 +87,8 @@ func plant(t *testing.T, name string) (dir string, untouched func(what string)) 
 	}
 }
 
-// TestRefusedStartChangesNothing: a backend is opened when all flags are good and what is to be listened on is there.
-// The backend memory empties its directory then.
+// TestRefusedStartChangesNothing: the backend is opened only after all flags are valid and all sockets are open. At
+// that point the backend memory empties its directory.
 func TestRefusedStartChangesNothing(t *testing.T) {
 	taken, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -126,7 +126,7 @@ func TestRefusedStartChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRefusedDisksChangeNothing: the same for the process that opens disks, which keeps notes and links.
+// TestRefusedDisksChangeNothing: the same for the process that opens disks, which keeps records and links.
 func TestRefusedDisksChangeNothing(t *testing.T) {
 	config := filepath.Join(t.TempDir(), "disks.yaml")
 	if err := os.WriteFile(config, []byte("mountPoints: [{paths: [/nowhere/*]}]"), 0o600); err != nil {
@@ -157,9 +157,9 @@ func namesOf(entries []os.DirEntry) []string {
 	return names
 }
 
-// TestTwoControllersOfOneDirectory: the second is refused. It would answer by the first one's name, so that neither of
-// them turned away a call that the other has seen to, and replace its note of the shares. A node beside them keeps
-// something of its own.
+// TestTwoControllersOfOneDirectory: the second controller is refused. It would answer by the first one's name, and
+// replace its record of the shares. Neither of them would reject a call that the other is serving. A node beside them
+// has its own state.
 func TestTwoControllersOfOneDirectory(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "data")
@@ -174,10 +174,11 @@ func TestTwoControllersOfOneDirectory(t *testing.T) {
 	}
 	defer run("node", "node")()
 	stop()
-	run("controller", "third")() // The lock went with the first.
+	run("controller", "third")() // The lock ended with the first.
 }
 
-// TestControllerThatCanKeepNothing: where nothing can be made nothing is kept, and the controller serves all the same.
+// TestControllerThatCanKeepNothing: if the data directory cannot be written, the controller keeps nothing, and still
+// serves.
 func TestControllerThatCanKeepNothing(t *testing.T) {
 	endpoint := "unix://" + filepath.Join(t.TempDir(), "s")
 	started(t, endpoint, "controller", "--backend=nfs", "--data-dir=/proc", "--endpoint="+endpoint)()

@@ -15,13 +15,13 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// flushTime bounds how long the last traces may take on their way at the end.
+// flushTime bounds the sending of the last traces at the end.
 const flushTime = 1500 * time.Millisecond
 
-// collector is where traces go; nil for nowhere.
+// collector returns the destination of traces; nil for none.
 func (o *options) collector() (*url.URL, error) {
 	if o.otlpEndpoint == "" {
-		return nil, nil // No collector is no failure.
+		return nil, nil // No collector is not an error.
 	}
 	at, err := url.Parse(o.otlpEndpoint)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -30,8 +30,8 @@ func (o *options) collector() (*url.URL, error) {
 	return at, nil
 }
 
-// traces sends traces to the collector until the function that it returns is called; a nil provider when there is
-// no collector. One that does not answer loses traces, and holds nothing up.
+// traces sends traces to the collector until the returned function is called. The provider is nil if there is no
+// collector. A collector that does not answer loses traces, but delays nothing.
 func (o *options) traces(ctx context.Context, driver string,
 	log *slog.Logger) (provider trace.TracerProvider, stop func(), err error) {
 	at, err := o.collector()
@@ -56,9 +56,9 @@ func (o *options) traces(ctx context.Context, driver string,
 	return sdk, func() { flush(ctx, sdk) }, nil
 }
 
-// flush sends the last traces. A collector that is gone neither holds the end up for long nor makes it a failure.
+// flush sends the last traces. A missing collector neither delays the end for long nor makes it fail.
 func flush(ctx context.Context, sdk *sdktrace.TracerProvider) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
 	defer cancel()
-	_ = sdk.Shutdown(ctx) // The error handler has said what is lost.
+	_ = sdk.Shutdown(ctx) // The error handler has logged what is lost.
 }

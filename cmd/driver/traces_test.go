@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(mountns.Isolate(m.Run))
 }
 
-// traceCollector keeps the spans that it is sent.
+// traceCollector keeps the spans that it receives.
 type traceCollector struct {
 	collector.UnimplementedTraceServiceServer
 	mu    sync.Mutex
@@ -93,7 +93,7 @@ func (c *traceCollector) paths(trace string) []string {
 	return all
 }
 
-// served runs `stowage standalone` until the function that it returns is called.
+// served runs `stowage standalone` until the returned function is called.
 func served(t *testing.T, args ...string) (conn *grpc.ClientConn, stop func()) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "traces-") //nolint:usetesting // t.TempDir is too long for a socket
@@ -123,7 +123,7 @@ func served(t *testing.T, args ...string) (conn *grpc.ClientConn, stop func()) {
 	return conn, stop
 }
 
-// lifecycle creates and stages a volume of the image pool, and takes it away.
+// lifecycle creates and stages a volume of the image pool, and removes it.
 func lifecycle(ctx context.Context, t *testing.T, conn *grpc.ClientConn) {
 	t.Helper()
 	capability := &csi.VolumeCapability{
@@ -155,7 +155,7 @@ func lifecycle(ctx context.Context, t *testing.T, conn *grpc.ClientConn) {
 	}
 }
 
-// One trace, which the caller began, shows the way of its requests through decoding, service, backend and phases.
+// One trace, which the caller began, shows its requests' path through decoding, service, backend and phases.
 func TestTraces(t *testing.T) {
 	c := &traceCollector{}
 	conn, stop := served(t, "--otlp-endpoint="+c.serve(t), "--trace-ratio=0")
@@ -181,7 +181,7 @@ func TestTraces(t *testing.T) {
 	}
 }
 
-// Without a collector nothing is sent, and nothing is asked of the caller's trace.
+// Without a collector nothing is sent, and the caller's trace is ignored.
 func TestNoTraces(t *testing.T) {
 	c := &traceCollector{}
 	c.serve(t)
@@ -193,7 +193,7 @@ func TestNoTraces(t *testing.T) {
 	}
 }
 
-// A collector that is gone makes neither calls nor the end a failure.
+// A missing collector makes neither calls nor the end fail.
 func TestCollectorIsGone(t *testing.T) {
 	conn, stop := served(t, "--otlp-endpoint=http://127.0.0.1:1")
 	lifecycle(t.Context(), t, conn)
@@ -210,7 +210,7 @@ func (s silent) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error {
 
 func (silent) Shutdown(context.Context) error { return nil }
 
-// A collector that does not answer holds the end up for a moment only.
+// A collector that does not answer delays the end only for a moment.
 func TestFlushIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		exporter := make(silent)

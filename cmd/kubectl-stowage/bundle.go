@@ -63,7 +63,7 @@ func (o *options) bundle(ctx context.Context, out io.Writer, path string, now ti
 	}
 	defer func() {
 		if err = errors.Join(err, file.Close()); err != nil {
-			err = errors.Join(err, os.Remove(path)) // Half an archive says less than none.
+			err = errors.Join(err, os.Remove(path)) // Half an archive is worse than none.
 		}
 	}()
 	logs := func(ctx context.Context, namespace, pod string, o *corev1.PodLogOptions) (io.ReadCloser, error) {

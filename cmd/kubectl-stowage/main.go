@@ -41,7 +41,7 @@ func command() *cobra.Command {
 	return cmd
 }
 
-// options are the flags, named as kubectl's.
+// options are the flags, which have kubectl's names.
 type options struct {
 	kubeconfig, context, namespace, output string
 }
@@ -64,7 +64,7 @@ claims, volumes, nodes and pods are examined, and those that are fine are left o
 	return cmd
 }
 
-// bind adds the flags that say which cluster is meant.
+// bind adds the flags that select the cluster.
 func (o *options) bind(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: as kubectl's)")
@@ -82,7 +82,7 @@ func words(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// examine is what a kind of object is examined by.
+// examine returns the function that examines a kind of object.
 func examine(kind string) (func(c *doctor.Cluster, namespace, name string) []doctor.Finding, bool) {
 	switch kind {
 	case "claim", "pvc", "persistentvolumeclaim":
@@ -144,7 +144,7 @@ func (o *options) connect() (client.Reader, string, error) {
 	return api, namespace, err
 }
 
-// cluster returns how to reach the cluster that kubectl would use, and the namespace.
+// cluster returns the configuration of the cluster that kubectl would use, and the namespace.
 func (o *options) cluster() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.kubeconfig

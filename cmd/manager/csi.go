@@ -30,7 +30,7 @@ type csiServer struct {
 	log        *slog.Logger
 }
 
-// addCSI adds the master of local volumes to the controllers that the manager runs, and what serves it.
+// addCSI adds the master of local volumes to the manager's controllers, and the CSI server for it.
 func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Logger) error {
 	definition := local.Definition()
 	name := definition.DriverName()
@@ -52,13 +52,13 @@ func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Lo
 	return m.Add(&csiServer{definition, master, metrics, listener, log})
 }
 
-// withoutProcess leaves the metrics of the process to the controllers, which have them too.
+// withoutProcess removes the metrics of the process, which the controllers export, too.
 func withoutProcess(metrics *prometheus.Registry) {
 	metrics.Unregister(collectors.NewGoCollector())
 	metrics.Unregister(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 }
 
-// NeedLeaderElection says that a replica answers calls whether it leads or not: each has sidecars beside it.
+// NeedLeaderElection returns false: every replica answers calls, leader or not, because each has sidecars beside it.
 func (s *csiServer) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
@@ -74,7 +74,7 @@ func (s *csiServer) Start(ctx context.Context) error {
 	return server.Serve(ctx, s.listener, csiGrace)
 }
 
-// holdServer answers the driver beside it, in every replica, whether a volume may be detached.
+// holdServer tells the driver beside it, in every replica, whether a volume may be detached.
 type holdServer struct {
 	listener net.Listener
 	log      *slog.Logger
@@ -91,7 +91,7 @@ func addHolds(ctx context.Context, m ctrl.Manager, endpoint string, log *slog.Lo
 	return m.Add(&holdServer{listener, log, answer})
 }
 
-// NeedLeaderElection says that a replica answers whether it leads or not.
+// NeedLeaderElection returns false: every replica answers, leader or not.
 func (s *holdServer) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.

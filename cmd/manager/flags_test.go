@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestFlagsThatCannotBe checks that each command refuses what it cannot work with, before it asks Kubernetes anything.
+// TestFlagsThatCannotBe checks that each command refuses invalid flags before it sends a request to Kubernetes.
 func TestFlagsThatCannotBe(t *testing.T) {
 	for line, want := range map[string]string{
 		"":                               "--namespace is missing",

@@ -13,11 +13,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/scrape"
 )
 
-// healthWait is how long a question for readiness waits for the cache: it answers before the kubelet gives up.
+// healthWait is how long a readiness probe waits for the cache: it answers before the kubelet gives up.
 const healthWait = 500 * time.Millisecond
 
-// serveHTTP returns what serves the metrics and the kubelet's probes; nil for an endpoint of 0. The server of
-// controller-runtime bounds neither connections nor the time of an answer.
+// serveHTTP returns the server for the metrics and the kubelet's probes; nil for an endpoint of 0. It replaces
+// controller-runtime's server, which bounds neither connections nor the time of an answer.
 func (p *process) serveHTTP(ctx context.Context, probes *health) (*manager.Server, error) {
 	if p.httpEndpoint == "0" {
 		return nil, nil
@@ -33,15 +33,15 @@ func (p *process) serveHTTP(ctx context.Context, probes *health) (*manager.Serve
 // health answers the kubelet's probes at the address of the metrics. A manager that loses its lease ends by itself.
 type health struct{ cache cache.Cache }
 
-// handlers are those of the probes.
+// handlers returns the handlers of the probes.
 func (h *health) handlers() map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"/healthz": h.live, "/readyz": h.ready}
 }
 
-// live says that the process serves.
+// live reports that the process serves.
 func (h *health) live(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }
 
-// ready says that the manager sees the cluster, whether it leads or stands by.
+// ready reports whether the manager has read the cluster's objects, as the leader or on standby.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), healthWait)
 	defer cancel()

@@ -38,8 +38,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsAreBounded checks that connections which ask nothing keep no scraper away, and that the master's
-// metrics of CSI calls are served beside those of the controllers.
+// TestIdleConnectionsAreBounded checks that idle connections do not block a scraper, and that the master's metrics of
+// CSI calls are served together with those of the controllers.
 func TestIdleConnectionsAreBounded(t *testing.T) {
 	p := process{httpEndpoint: "127.0.0.1:0"}
 	calls := prometheus.NewRegistry()

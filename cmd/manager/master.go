@@ -86,7 +86,7 @@ func (o *masterOptions) run(ctx context.Context) error {
 	cached := map[client.Object]cache.ByObject{
 		&v1alpha1.NodeStorage{}: {Namespaces: map[string]cache.Config{o.namespace: {}}},
 	}
-	if o.csiEndpoint != "" { // Where only disks are found, the cluster need not know these.
+	if o.csiEndpoint != "" { // Without CSI, the cluster need not have these resources.
 		for _, one := range []client.Object{&v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{},
 			&v1alpha1.LocalSnapshotGroup{}} {
 			cached[one] = cache.ByObject{Namespaces: map[string]cache.Config{o.namespace: {}}}

@@ -25,17 +25,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
-// process are the flags that every command has.
+// process has the flags of every command.
 type process struct {
 	namespace, kubeconfig, httpEndpoint, logFormat string
 	verbosity, burst                               int
 	qps                                            float32
 	files                                          openfiles.Bound
-	metrics                                        prometheus.Gatherers // that are served beside those of the controllers
+	metrics                                        prometheus.Gatherers // to serve besides the controllers' metrics
 }
 
-// bind adds the flags but for the namespace, which means something else to each command. The port is the one that the
-// manifests use.
+// bind adds the flags except the namespace, which has another meaning for each command. The port is the one in the
+// manifests.
 func (p *process) bind(cmd *cobra.Command, port int) {
 	flags := cmd.Flags()
 	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
@@ -46,7 +46,7 @@ func (p *process) bind(cmd *cobra.Command, port int) {
 	p.files.Bind(flags, openfiles.Usual)
 }
 
-// bindRate adds the flags of a command that may have much to say to the API server.
+// bindRate adds the flags of a command that may send many requests to the API server.
 func (p *process) bindRate(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Float32Var(&p.qps, "kube-api-qps", 100, "how many requests a second the API server gets, on the average")
@@ -63,8 +63,8 @@ func (p *process) check() error {
 	return p.files.Check()
 }
 
-// start runs the controllers that add adds, until the context ends. With a LeaderElectionID one process of several
-// works at a time.
+// start runs the controllers that add registers, until the context ends. With a LeaderElectionID, one of several
+// processes works at a time.
 func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, add func(ctrl.Manager) error) error {
 	if err := p.files.Apply(); err != nil {
 		return err
@@ -74,12 +74,12 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 		return err
 	}
 	o.Scheme, o.Logger, o.Metrics.BindAddress = scheme(), logr.FromSlogHandler(log.Handler()), "0"
-	// Of a resource that is older than this program the API server would drop what is new, such as the source of a volume,
-	// and say that it has written the object.
+	// If a resource is older than this program, the API server would drop its new fields, such as the source of a volume,
+	// and report success.
 	o.Client.FieldValidation = metav1.FieldValidationStrict
 	if o.LeaderElectionID != "" {
 		o.LeaderElection, o.LeaderElectionNamespace = true, p.namespace
-		o.LeaderElectionReleaseOnCancel = true // Nothing of it works on when Start has returned: the process ends.
+		o.LeaderElectionReleaseOnCancel = true // When Start has returned, no work continues: the process ends.
 	}
 	manager, err := ctrl.NewManager(config, o)
 	if err != nil {
@@ -102,13 +102,13 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 	return manager.Start(ctx)
 }
 
-// scheme knows the types that the controllers read and write.
+// scheme returns a scheme with the types that the controllers read and write.
 func scheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, corev1.AddToScheme,
 		storagev1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(s); err != nil {
-			panic(err) // The same types each time.
+			panic(err) // The types are the same each time.
 		}
 	}
 	return s

@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// TestWritesAreStrict checks that an API server is told to refuse an object of which it does not know a field: dropping
-// the source of a volume would make an empty one.
+// TestWritesAreStrict checks that the API server is told to refuse an object with a field that it does not know:
+// without the source of a volume, it would create an empty one.
 func TestWritesAreStrict(t *testing.T) {
 	asked := map[string]string{}
 	known := metav1.GroupVersionForDiscovery{GroupVersion: "stowage.dev/v1alpha1", Version: "v1alpha1"}
@@ -45,7 +45,7 @@ func TestWritesAreStrict(t *testing.T) {
 	p := process{kubeconfig: kubeconfig(t, server), httpEndpoint: "0", logFormat: "text"}
 	err := p.start(t.Context(), slog.New(slog.DiscardHandler), ctrl.Options{}, func(m ctrl.Manager) error {
 		o := &v1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "lv"}}
-		_ = m.GetClient().Create(t.Context(), o) // The server refuses all.
+		_ = m.GetClient().Create(t.Context(), o) // The server refuses all requests.
 		_ = m.GetClient().Update(t.Context(), o)
 		_ = m.GetClient().Status().Update(t.Context(), o)
 		return os.ErrClosed

@@ -93,7 +93,7 @@ func (o *recyclerOptions) run(ctx context.Context) error {
 	})
 }
 
-// findImage finds the image of the pods that scrub, unless it was given: the one of the recycler's own pod.
+// findImage sets the image of the scrubbing pods to that of the recycler's own pod, unless one is given.
 func (o *recyclerOptions) findImage(ctx context.Context, api client.Reader) error {
 	if o.scrub.Image != "" {
 		return nil
@@ -106,7 +106,7 @@ func (o *recyclerOptions) findImage(ctx context.Context, api client.Reader) erro
 	return nil
 }
 
-// lease names the lease by which one recycler of the same drivers leads.
+// lease returns the name of the lease by which one recycler of the same drivers leads.
 func (o *recyclerOptions) lease() string {
 	drivers := slices.Clone(o.scrub.Drivers)
 	slices.Sort(drivers)

@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/volumeset"
 )
 
-// options are the flags of the manager of a driver.
+// options are the flags of a driver's manager.
 type options struct {
 	process
 	csiAddress, holds                           string
@@ -105,7 +105,7 @@ func (o *options) run(ctx context.Context) error {
 	defer driver.Close() //nolint:errcheck // The process ends with it.
 	settings := ctrl.Options{
 		LeaderElectionID: "stowage-manager-" + driver.Driver(),
-		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{ // Of all Leases those of nodes.
+		Cache: cache.Options{ByObject: map[client.Object]cache.ByObject{ // Only the Leases of nodes.
 			&coordinationv1.Lease{}: {Namespaces: map[string]cache.Config{corev1.NamespaceNodeLease: {}}},
 		}},
 	}
@@ -115,7 +115,7 @@ func (o *options) run(ctx context.Context) error {
 	})
 }
 
-// add adds the controllers that the flags ask for.
+// add adds the controllers that the flags select.
 func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclient.Client, log *slog.Logger) error {
 	err := volumeset.Add(manager, volumeset.Options{
 		Driver: driver, Log: log, Slots: o.slots, Workers: o.workers, Timeout: o.timeout, Surplus: o.surplus,
@@ -148,7 +148,7 @@ func (o *options) add(ctx context.Context, manager ctrl.Manager, driver *csiclie
 	return nil
 }
 
-// addFailover adds the failover of nodes, and what answers the driver whether they use a volume.
+// addFailover adds the failover of nodes, and the server that tells the driver whether a node uses a volume.
 func (o *options) addFailover(ctx context.Context, m ctrl.Manager, driver *csiclient.Client, log *slog.Logger) error {
 	if err := driver.KnowsMachines(ctx); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// asProgram in the environment makes the test's program the manager.
+// asProgram in the environment turns the test's program into the manager.
 const asProgram = "STOWAGE_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -24,14 +24,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSecondSignal checks that a second signal ends a manager that leads, and that the API server holds up as it gives
-// its lease back after the first.
+// TestSecondSignal checks that a second signal ends a leading manager. After the first signal, the API server delays
+// the release of the manager's lease.
 func TestSecondSignal(t *testing.T) {
 	leads := make(chan struct{})
 	tell := sync.OnceFunc(func() { close(leads) })
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		body, _ := io.ReadAll(r.Body) // Only then does the server see that who asked is gone.
+		body, _ := io.ReadAll(r.Body) // Only then does the server see that the client is gone.
 		switch lease := strings.Contains(r.URL.Path, "/leases"); {
 		case lease && r.Method == http.MethodGet:
 			w.WriteHeader(http.StatusNotFound)
@@ -42,7 +42,7 @@ func TestSecondSignal(t *testing.T) {
 			_, _ = w.Write(body)
 		default:
 			if r.Method == http.MethodGet {
-				tell() // Its controllers begin: an event of the election may come before.
+				tell() // Its controllers begin; an event of the election may come before.
 			}
 			<-r.Context().Done()
 		}
@@ -54,7 +54,7 @@ func TestSecondSignal(t *testing.T) {
 	if err := manager.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = manager.Process.Kill() }() // The server waits for what asks it.
+	defer func() { _ = manager.Process.Kill() }() // The server waits for its clients.
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Wait() }()
 	select {

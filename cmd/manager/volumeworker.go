@@ -75,7 +75,7 @@ func (o *volumeWorkerOptions) run(ctx context.Context) error {
 		return err
 	}
 	defer driver.Close() //nolint:errcheck // The process ends with it.
-	// Objects of this node only, so that the API server sends nothing of others.
+	// Only this node's objects, so that the API server sends nothing of other nodes.
 	own := cache.ByObject{Field: fields.OneTermEqualSelector("spec.node", o.node)}
 	settings := ctrl.Options{Cache: cache.Options{
 		DefaultNamespaces: map[string]cache.Config{o.namespace: {}},
