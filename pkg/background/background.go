@@ -12,34 +12,34 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// kept is how long the outcome of a work waits for the next call: longer than orchestrators pause between
-// two calls (sidecars: 5 minutes).
+// kept is how long the outcome of a work is kept for the next call: longer than orchestrators pause between two calls
+// (sidecars: 5 minutes).
 const kept = 30 * time.Minute
 
-// Work says what is done.
+// Work describes a work.
 type Work struct {
-	// Key is what no two works may be on at a time, such as a volume.
+	// Key identifies the object of the work, for example a volume. Each key has at most one work at a time.
 	Key string
-	// Name says what is done, with what: "formatting /dev/loop3 as ext4". It stands in errors. A call that
-	// asks for another Name under the same Key wants other work.
+	// Name says what is done to which object: "formatting /dev/loop3 as ext4". Errors contain it. A call with another Name
+	// under the same Key wants other work.
 	Name string
-	// Progress, unless nil, says how far the work has come: "412 of 900 files". It is called while the work
-	// is under way, from any goroutine, and must not wait.
+	// Progress, unless nil, returns how far the work has come: "412 of 900 files". It is called while the work is under
+	// way, from any goroutine, and must not wait.
 	Progress func() string
-	// Holds, unless nil, is what the work needs of its caller: it is closed when the work has ended, or at once
-	// when this call does not begin it.
+	// Holds, unless nil, is a resource of the caller that the work needs. It is closed when the work has ended, or at once
+	// if this call does not begin the work.
 	Holds io.Closer
 }
 
-// drop lets go of what the work holds.
+// drop releases the resource that the work holds.
 func (w Work) drop() {
 	if w.Holds != nil {
-		_ = w.Holds.Close() // what is written through it is synced by those who write
+		_ = w.Holds.Close() // Writers through it sync their data themselves.
 	}
 }
 
-// Works are the works of one sort that are under way, and the outcomes of those that have ended and that
-// no call has heard of yet. It belongs to something that lives as long as the process.
+// Works are the works of one kind: those under way, and the outcomes of ended ones that no call has received yet. It
+// belongs to an object that lives as long as the process.
 type Works[T any] struct {
 	most int
 
@@ -48,12 +48,12 @@ type Works[T any] struct {
 	closed bool
 }
 
-// New allows so many works under way at the same time, at least one.
+// New returns Works that allow the given number of works at the same time, at least one.
 func New[T any](most int) *Works[T] {
 	return &Works[T]{most: max(most, 1), known: map[string]*running[T]{}}
 }
 
-// running is one work that was begun. What follows ended is written before ended is closed.
+// running is a work that was begun. The fields after ended are written before ended is closed.
 type running[T any] struct {
 	work   Work
 	since  time.Time
@@ -66,13 +66,13 @@ type running[T any] struct {
 	panic string // with its stack
 }
 
-// Do begins the work, unless it is under way or has ended unheard, and waits for its outcome until the context
-// ends. The work gets a context with the values of this one that ends by Stop or Close only, and must not touch
-// what the caller goes on to use. A panic in it is passed on to who gets the outcome.
+// Do begins the work, unless it is under way or its outcome is still kept, and waits for its outcome until the context
+// ends. The work gets a context with the values of this one that only Stop or Close ends. It must not touch objects
+// that the caller continues to use. A panic in the work is passed on to the call that gets the outcome.
 //
-// Kinds: Busy, with what the work is and how far it has come, when it goes on, when other work is under way
-// for the key, or when too many works are; Unavailable when the context ended before the work was begun, or
-// the Works are closed; else the work's own.
+// Kinds: Busy, with the name and progress of the work, when it goes on, when other work is under way for the key, or
+// when too many works are; Unavailable when the context ended before the work was begun, or the Works are closed; else
+// the work's own.
 func (w *Works[T]) Do(ctx context.Context, work Work, do func(context.Context) (T, error)) (T, error) {
 	r, begun, err := w.join(ctx, work, do)
 	if !begun {
@@ -88,9 +88,9 @@ func (w *Works[T]) Do(ctx context.Context, work Work, do func(context.Context) (
 	return w.take(r)
 }
 
-// Wait waits for the work that is under way for the key, if there is one, whatever it is. A failure is heard with
-// that; a success stays for the Do that asks for this work, so that it is not done again.
-// Kinds: Busy when the work goes on; else the work's own.
+// Wait waits for any work that is under way for the key. It takes the outcome of a failed work. The outcome of a
+// successful work is kept for the Do that requests this work, so that it is not repeated. Kinds: Busy when the work
+// goes on; else the work's own.
 func (w *Works[T]) Wait(ctx context.Context, key string) error {
 	r := w.find(key)
 	if r == nil {
@@ -109,8 +109,8 @@ func (w *Works[T]) Running(key string) bool {
 	return r != nil && !r.over()
 }
 
-// Stop tells the work that is under way for the key to end, waits for that, and forgets its outcome.
-// Kinds: Busy when the work has not ended by the end of the context.
+// Stop cancels the work that is under way for the key, waits for its end, and forgets its outcome. Kinds: Busy when the
+// work has not ended by the end of the context.
 func (w *Works[T]) Stop(ctx context.Context, key string) error {
 	r := w.find(key)
 	if r == nil {
@@ -124,8 +124,8 @@ func (w *Works[T]) Stop(ctx context.Context, key string) error {
 	return nil
 }
 
-// Close begins no more works, tells all that are under way to end, and waits for that.
-// Kinds: Busy, naming those that have not ended by the end of the context.
+// Close refuses new works, cancels all works that are under way, and waits for their end. Kinds: Busy, naming those
+// that have not ended by the end of the context.
 func (w *Works[T]) Close(ctx context.Context) error {
 	w.mu.Lock()
 	w.closed = true
@@ -145,7 +145,7 @@ func (w *Works[T]) Close(ctx context.Context) error {
 	return left(names)
 }
 
-// join returns the work, and reports whether this call has begun it or an earlier one.
+// join returns the work, and reports whether this call has begun it.
 func (w *Works[T]) join(ctx context.Context, work Work,
 	do func(context.Context) (T, error)) (r *running[T], begun bool, err error) {
 	w.mu.Lock()
@@ -173,7 +173,7 @@ func (w *Works[T]) join(ctx context.Context, work Work,
 	return r, true, nil
 }
 
-// prune forgets the outcomes that no call came for; w.mu is held.
+// prune forgets outcomes that no call has received in time; w.mu is held.
 func (w *Works[T]) prune() {
 	maps.DeleteFunc(w.known, func(_ string, r *running[T]) bool { return r.over() && time.Since(r.until) > kept })
 }
@@ -194,7 +194,7 @@ func (w *Works[T]) find(key string) *running[T] {
 	return w.known[key]
 }
 
-// forget drops a work that has ended.
+// forget removes a work that has ended.
 func (w *Works[T]) forget(r *running[T]) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,7 +203,7 @@ func (w *Works[T]) forget(r *running[T]) {
 	}
 }
 
-// take hands the outcome of a work that has ended to one who waited for it.
+// take returns the outcome of a work that has ended, and forgets the work.
 func (w *Works[T]) take(r *running[T]) (T, error) {
 	w.forget(r)
 	if r.panic != "" {
@@ -243,13 +243,13 @@ func (r *running[T]) await(ctx context.Context) error {
 	case <-r.ended:
 	case <-ctx.Done():
 	}
-	if r.over() { // Whatever became of the context.
+	if r.over() { // The end of the work counts more than that of the context.
 		return nil
 	}
 	return failure.Errorf(failure.Busy, "%s: call again to wait for it: %w", r, ctx.Err())
 }
 
-// String says what goes on, for how long, and how far it has come.
+// String returns the name of the work, its duration, and its progress.
 func (r *running[T]) String() string {
 	text := fmt.Sprintf("%s goes on in the background, for %s so far", r.work.Name, time.Since(r.since).Round(time.Second))
 	if r.work.Progress == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// errOwn is a work's own.
+// errOwn is a work's own error.
 var errOwn = errors.New("its own")
 
 func wantKind(t *testing.T, err error, kind failure.Kind, words ...string) {
@@ -30,17 +30,17 @@ func wantKind(t *testing.T, err error, kind failure.Kind, words ...string) {
 	}
 }
 
-// pass lets time go by in a bubble of synctest.
+// pass lets time pass in a bubble of synctest.
 func pass(d time.Duration) { <-time.After(d) }
 
-// call is a context that ends after a while, as a call's does.
+// call returns a context that ends after a while, as a call's does.
 func call(t *testing.T, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// slow is work that takes an hour and yields what it was given, or ends when it is told to.
+// slow is work that takes an hour and returns its argument, or ends when it is cancelled.
 func slow(value int, err error) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
 		select {
@@ -59,8 +59,8 @@ func never(t *testing.T) func(context.Context) (int, error) {
 	}
 }
 
-// Work that takes an hour is done after finitely many calls of two minutes, and begun once. What became of
-// it is heard once.
+// Work that takes an hour is done after finitely many calls of two minutes, and is begun once. One call gets its
+// outcome.
 func TestWorkOutlivesItsCalls(t *testing.T) {
 	for _, own := range []error{nil, errOwn} {
 		synctest.Test(t, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestWorkOutlivesItsCalls(t *testing.T) {
 	}
 }
 
-// An outcome that no call came for waits, and not for ever.
+// The outcome waits for a call, but not forever.
 func TestOutcomeIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works, work := background.New[int](9), background.Work{Key: "v", Name: "counting"}
@@ -109,7 +109,7 @@ func TestOutcomeIsKept(t *testing.T) {
 	})
 }
 
-// Wait finds whatever is under way, begins nothing, and takes a failure. A success is that of the next Do.
+// Wait finds any work under way, begins none, and takes a failure. A success is kept for the next Do.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := background.New[int](1)
@@ -139,7 +139,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// Under one key there is one work at a time; another one is refused at once, and begun when that has ended.
+// Under one key there is one work at a time. Another one is refused at once, and can begin when that has ended.
 func TestOtherWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works, begun := background.New[int](9), time.Now()
@@ -168,14 +168,14 @@ func TestBound(t *testing.T) {
 		}
 		_, err := works.Do(t.Context(), background.Work{Key: "c", Name: "c"}, never(t))
 		wantKind(t, err, failure.Busy, "c is not begun", "at most 2")
-		pass(2 * time.Hour) // outcomes that wait do not count
+		pass(2 * time.Hour) // kept outcomes do not count
 		if _, err := works.Do(t.Context(), background.Work{Key: "c", Name: "c"}, slow(0, nil)); err != nil {
 			t.Error(err)
 		}
 	})
 }
 
-// Stop returns once nothing is under way, and not before; a work that does not heed it is named.
+// Stop returns only once no work is under way. If a work ignores its cancellation, the error names it.
 func TestStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works, work := background.New[int](9), background.Work{Key: "v", Name: "counting"}
@@ -231,7 +231,7 @@ func TestCloseOfWhatDoesNotEnd(t *testing.T) {
 	})
 }
 
-// Of many callers at once one begins the work and all get its outcome.
+// Of many concurrent callers, one begins the work and all get its outcome.
 func TestManyAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := background.New[int](1)
@@ -292,7 +292,7 @@ func (c *closer) Close() error {
 	return nil
 }
 
-// What a work holds is let go of with its end, and at once by a call that begins none.
+// The resource of a work is closed when the work ends, or at once by a call that begins none.
 func TestHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := background.New[int](1)

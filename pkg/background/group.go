@@ -11,14 +11,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Group is work of which no call wants to know the outcome. Who begins it tells it to end, by a context of its own. The
-// zero value is ready.
+// Group is work whose outcome no call needs. The caller cancels it by a context of its own. The zero value is ready for
+// use.
 type Group struct {
 	mu    sync.Mutex
-	under map[chan struct{}]string // the names, by what is closed when the work has ended
+	under map[chan struct{}]string // names, by the channel that is closed when the work has ended
 }
 
-// Go begins work. The name says what is done, with what, as that of a Work: it stands in errors.
+// Go begins work. The name says what is done to which object, as that of a Work: errors contain it.
 func (g *Group) Go(name string, do func()) {
 	ended := make(chan struct{})
 	g.mu.Lock()
@@ -40,7 +40,7 @@ func (g *Group) end(ended chan struct{}) {
 	close(ended)
 }
 
-// Wait returns when nothing is under way. Kinds: Busy, naming what has not ended by the end of the context.
+// Wait returns when no work is under way. Kinds: Busy, naming what has not ended by the end of the context.
 func (g *Group) Wait(ctx context.Context) error {
 	for ctx.Err() == nil {
 		next := g.next()
@@ -55,7 +55,7 @@ func (g *Group) Wait(ctx context.Context) error {
 	return left(g.names())
 }
 
-// next is closed when one that is under way has ended; nil when nothing is.
+// next returns a channel that is closed when one work under way has ended; nil if there is none.
 func (g *Group) next() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -74,7 +74,7 @@ func (g *Group) names() []string {
 // mostNamed is how many works an error names.
 const mostNamed = 10
 
-// left is the error of one who has waited for the end of works; nil when all have ended. Kinds: Busy.
+// left returns the error for works that have not ended in time; nil if all have. Kinds: Busy.
 func left(works []string) error {
 	if len(works) == 0 {
 		return nil

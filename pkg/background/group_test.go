@@ -11,14 +11,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// over is a context that has ended.
+// over returns a context that has ended.
 func over(t *testing.T) context.Context {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	return ctx
 }
 
-// A group names what has not ended, and takes nothing that has ended for what has not, whatever its context says.
+// A group's error names the works that have not ended, and only those, even if the context has ended, too.
 func TestGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group background.Group
@@ -31,7 +31,7 @@ func TestGroup(t *testing.T) {
 		synctest.Wait()
 		wantKind(t, group.Wait(over(t)), failure.Busy, ": two")
 		go func() { pass(time.Minute); close(until["two"]) }()
-		for range 100 { // Both are there at the same time.
+		for range 100 { // Both channels are ready at the same time.
 			if err := group.Wait(call(t, time.Hour)); err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestGroup(t *testing.T) {
 	})
 }
 
-// The end of all works names each that has not ended, and none that has.
+// The error about the end of all works names each that has not ended, and none that has.
 func TestCloseNamesWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works, until := background.New[int](9), make(chan struct{})

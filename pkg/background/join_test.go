@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Join finds whatever is under way, begins nothing, and takes value and error of the outcome.
+// Join finds any work under way, begins none, and takes value and error of the outcome.
 func TestJoin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		works := background.New[int](1)
