@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Calls knows the calls that are under way and those among them that were given up. The zero value is
-// ready. It belongs to whatever lives as long as the process, and travels with the contexts of its
-// requests, as their deadlines do.
+// Calls knows the calls that are under way, and which of them were given up. The zero value is ready for use. It
+// belongs to an object that lives as long as the process, and is passed in the contexts of its requests, as their
+// deadlines are.
 type Calls struct {
 	mu    sync.Mutex
 	under map[string]*running
@@ -24,11 +24,11 @@ type running struct {
 	givenUp bool
 }
 
-// key is that of Calls in a context.
+// key is the key for Calls in a context.
 type key struct{}
 
-// With returns a context by which Do finds c. Without one Do gives up all the same, but cannot tell what
-// was given up before.
+// With returns a context in which Do finds c. Without one Do gives up all the same, but does not know which calls were
+// given up before.
 func (c *Calls) With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, c) }
 
 // from returns the Calls of a context, or nil.
@@ -37,7 +37,7 @@ func from(ctx context.Context) *Calls {
 	return c
 }
 
-// GivenUp returns how many calls were given up and have not come back. Each keeps a thread.
+// GivenUp returns how many calls were given up and have not returned. Each keeps a thread.
 func (c *Calls) GivenUp() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,8 +50,8 @@ func (c *Calls) GivenUp() int {
 	return count
 }
 
-// begin notes a call, once no other on the same thing is under way. Kinds: Unavailable when the other was
-// given up, or the context ends first.
+// begin records a call, once no other on the same thing is under way. Kinds: Unavailable when the other was given up,
+// or the context ends first.
 func (c *Calls) begin(ctx context.Context, call Call) (*running, error) {
 	r := &running{name: call.Name, since: time.Now(), ended: make(chan struct{})}
 	if c == nil {
@@ -74,7 +74,7 @@ func (c *Calls) begin(ctx context.Context, call Call) (*running, error) {
 	}
 }
 
-// enter notes a call unless there is another on the same thing, which it returns then.
+// enter records a call unless another on the same thing is under way, which it then returns.
 func (c *Calls) enter(on string, r *running) (other *running) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *Calls) isGivenUp(r *running) bool {
 	return r.givenUp
 }
 
-// giveUp notes that nobody waits for the call any more.
+// giveUp records that the caller no longer waits for the call.
 func (c *Calls) giveUp(r *running) {
 	if c == nil {
 		return

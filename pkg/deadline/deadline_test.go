@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// errOwn is a call's own.
+// errOwn is a call's own error.
 const errOwn = unix.EXDEV
 
 func wantKind(t *testing.T, err error, kind failure.Kind, words ...string) {
@@ -34,7 +34,7 @@ func wantKind(t *testing.T, err error, kind failure.Kind, words ...string) {
 	}
 }
 
-// pass lets time go by, in a bubble of synctest or not.
+// pass lets time pass, in a bubble of synctest or not.
 func pass(d time.Duration) { <-time.After(d) }
 
 func ended(t *testing.T) context.Context {
@@ -50,7 +50,7 @@ func TestDoPassesOn(t *testing.T) {
 	if got != 7 || !errors.Is(err, errOwn) {
 		t.Errorf("Do = %d, %v", got, err)
 	}
-	for range 3 { // what has ended is in nobody's way
+	for range 3 { // a call that has ended blocks no other
 		if err := deadline.Run(ctx, deadline.Call{Name: "a"}, func(context.Context) error { return nil }); err != nil {
 			t.Error(err)
 		}
@@ -75,7 +75,7 @@ func TestDoPassesOn(t *testing.T) {
 	}
 }
 
-// A call that really hangs in the kernel is given up, refused until it has come back, and undone then.
+// A call that really hangs in the kernel is given up. Others are refused until it has returned, and it is undone then.
 func TestDoGivesUp(t *testing.T) {
 	var calls deadline.Calls
 	read, write, err := os.Pipe()
@@ -86,7 +86,7 @@ func TestDoGivesUp(t *testing.T) {
 	fd, undone := int(read.Fd()), make(chan int, 1) // Fd makes it blocking
 	ctx, cancel := context.WithCancel(calls.With(t.Context()))
 	hang := func(context.Context) (int, error) {
-		cancel() // it is given up once it was begun
+		cancel() // the call is given up after it was begun
 		return unix.Read(fd, make([]byte, 8))
 	}
 	_, err = deadline.Do(ctx, deadline.Call{Name: "reading", On: "pipe"}, hang, func(n int) { undone <- n })
@@ -120,7 +120,7 @@ func TestDoGivesUp(t *testing.T) {
 	}
 }
 
-// Nothing is undone that failed, and nothing else begins before what succeeded is undone.
+// A failed call is not undone. No other call begins before a successful one is undone.
 func TestUndo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls deadline.Calls
@@ -145,7 +145,7 @@ func TestUndo(t *testing.T) {
 	})
 }
 
-// Within its grace a call can still tell what became of it.
+// Within its grace a call can still report its outcome.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls deadline.Calls
@@ -163,7 +163,7 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// Of many callers one works at a time, and when it hangs all others fail without a thread of their own.
+// Of many concurrent callers, one makes the call. If it hangs, all others fail without threads of their own.
 func TestOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls deadline.Calls

@@ -9,15 +9,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Call says what is called.
+// Call describes a call.
 type Call struct {
-	// Name says what is done, with what: "opening image \"/pool/a\"". It stands in errors.
+	// Name says what is done to which object: "opening image \"/pool/a\"". Errors contain it.
 	Name string
-	// On is what no two calls may be on at a time; empty for the Name. A second one waits for the first,
-	// and is refused once that was given up.
+	// On is the thing that has at most one call at a time; empty for the Name. A second call waits for the first, and is
+	// refused once the first was given up.
 	On string
-	// Grace is how long Do waits after the end of the context: for calls that heed the context themselves
-	// and tell more than Do can.
+	// Grace is how long Do waits after the end of the context: for calls that end with the context themselves and report
+	// more than Do can.
 	Grace time.Duration
 }
 
@@ -35,15 +35,15 @@ type outcome[T any] struct {
 	panic string // with its stack
 }
 
-// Do makes the call and returns when it ends or the context does, whichever is first. A call that is given
-// up and succeeds later is undone; undo may be nil where there is nothing to undo. Only after that another
-// call on the same thing may begin.
+// Do makes the call and returns when the call ends or the context does, whichever is first. If a call that was given up
+// succeeds later, it is undone; undo may be nil if there is nothing to undo. Another call on the same thing may begin
+// only after that.
 //
-// The call gets the context, and must not touch, once it may have been given up, what its caller goes on
-// to use. A panic in it is passed on to who waits, and ends the program when nobody does any more.
+// The call gets the context. Once it may have been given up, it must not touch objects that its caller continues to
+// use. A panic in it is passed on to the caller, and ends the program if the caller has given up.
 //
-// Kinds: Unavailable when the context ended, or an earlier call on the same thing has not come back; else
-// the call's own.
+// Kinds: Unavailable when the context ended, or an earlier call on the same thing has not come back; else the call's
+// own.
 func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, error), undo func(T)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -77,13 +77,13 @@ func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, er
 	return none, failure.Errorf(failure.Unavailable, "%s: given up, it has not ended yet: %w", call.Name, ctx.Err())
 }
 
-// Run is Do for a call that yields nothing.
+// Run is Do for a call without a result.
 func Run(ctx context.Context, call Call, work func(context.Context) error) error {
 	_, err := Do(ctx, call, func(ctx context.Context) (struct{}, error) { return struct{}{}, work(ctx) }, nil)
 	return err
 }
 
-// await waits for the outcome, until the end of the context and the grace after it.
+// await waits for the outcome until the context ends, and for the grace after that.
 func await[T any](ctx context.Context, grace time.Duration, done <-chan outcome[T]) (o outcome[T], ok bool) {
 	select {
 	case o = <-done:
@@ -114,7 +114,7 @@ func guarded[T any](ctx context.Context, work func(context.Context) (T, error)) 
 	return o
 }
 
-// unpack hands the outcome to who waited for it.
+// unpack returns the outcome to its caller.
 func (o outcome[T]) unpack() (T, error) {
 	if o.panic != "" {
 		panic(o.panic)
@@ -122,7 +122,7 @@ func (o outcome[T]) unpack() (T, error) {
 	return o.value, o.err
 }
 
-// drop deals with an outcome that nobody waited for.
+// drop handles an outcome whose caller has given up.
 func (o outcome[T]) drop(undo func(T)) {
 	if o.panic != "" {
 		panic(o.panic)

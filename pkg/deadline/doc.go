@@ -1,12 +1,11 @@
-// Package deadline gives up what hangs in the kernel when the time of a request is over.
+// Package deadline gives up calls that hang in the kernel when the time of a request is over.
 //
-// A system call on a filesystem whose server is dead, or on a disk that does not answer, ends when the
-// kernel has an answer, and no context ends it. Whoever makes it directly keeps what he holds, such as
-// a volume's lock, for as long. So such a call is made in a goroutine of its own, by Do, which returns
-// when the call ends or the context does.
+// A system call on a filesystem whose server is dead, or on a disk that does not answer, ends when the kernel has an
+// answer, and no context ends it. A direct caller would keep its resources for that long, such as a volume's lock. So
+// Do makes such a call in a goroutine of its own, and returns when the call ends or the context does.
 //
-// Two duties come with that, and this package has both. A call that was given up may succeed yet: what it
-// made is undone then, because nobody else knows of it. And each one keeps a thread of the process: whoever
-// asks again every few seconds must not pile them up. So Calls knows what was given up and still runs, and
-// until that has come back Do refuses to begin the like, at once.
+// That brings two duties, which this package fulfils. A call that was given up may still succeed: then its effect is
+// undone, because no other code knows of it. And each of these calls keeps a thread of the process: a caller that
+// retries every few seconds must not pile them up. So Calls knows the calls that were given up and still run. Until
+// such a call has returned, Do refuses at once to begin another one on the same thing.
 package deadline
