@@ -5,26 +5,25 @@ import (
 	"sync"
 )
 
-// keepBuckets is the number of keys up to which the emptied map is kept for reuse: a Go map never shrinks,
-// so that one grown by a burst is dropped, and an ordinary one is not built again for each call.
+// keepBuckets is the number of keys up to which the emptied map is kept for reuse. A Go map never shrinks, so a map
+// that a burst has enlarged is dropped. An ordinary map is not rebuilt for each call.
 const keepBuckets = 64
 
 // Locks is a set of held keys. The zero value is ready to use; it must not be copied after first use.
 type Locks struct {
 	mu   sync.Mutex
 	held map[string]struct{}
-	peak int // the most keys that held has had since it was made
+	peak int // the most keys that held has had since it was created
 }
 
 // New returns a Locks that holds nothing.
 func New() *Locks { return &Locks{} }
 
-// TryLock takes all keys or none, and never waits. When one of them is held it returns ok false, a nil
-// unlock, and in busy the first such key in the order of the arguments. A key that is named twice counts
-// once, and no keys at all are always free.
+// TryLock takes all keys or none, and never waits. If one of them is held, it returns ok false, a nil unlock, and in
+// busy the first such key in the order of the arguments. A duplicate key counts once. It always succeeds without keys.
 //
-// The caller calls unlock when it is done, from any goroutine; calls after the first do nothing, also when
-// somebody else has taken the keys since.
+// The caller calls unlock when it is done, from any goroutine. Further calls do nothing, even if another caller has
+// taken the keys since.
 func (l *Locks) TryLock(keys ...string) (unlock func(), ok bool, busy string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -103,7 +103,7 @@ func TestUnlockRunsOnPanic(t *testing.T) {
 	mustLock(t, l, "a")()
 }
 
-// What is not held takes no memory: no key stays, nor the map that many keys have made large, which never shrinks.
+// Free keys take no memory: neither a key stays, nor the map that many keys have enlarged, which never shrinks.
 func TestMemoryIsFreed(t *testing.T) {
 	const count = 20000
 	l := New()
