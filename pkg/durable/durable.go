@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// WriteNew makes a file with the data, which is on disk when WriteNew returns; its name is not before
-// SyncDir of the directory. It fails with fs.ErrExist when there is one.
+// WriteNew creates a file with the data. The data is on disk when WriteNew returns, and the file's name only after
+// SyncDir of the directory. It fails with fs.ErrExist if the file exists.
 func WriteNew(path string, data []byte) error {
 	file, err := rawfile.Open(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -24,9 +24,8 @@ func WriteNew(path string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// Replace puts a file with the data in the place of path, or makes it: at no time is the file at path
-// missing or half written. The new file is built at draft, on the same filesystem; what a crash left there
-// is dropped.
+// Replace replaces the file at path by one with the data, or creates it. At no time is the file at path missing or half
+// written. The new file is built at draft, on the same filesystem; a draft that a crash left there is dropped.
 func Replace(path, draft string, data []byte) error {
 	if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -40,7 +39,7 @@ func Replace(path, draft string, data []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// removeAny removes a file that may not be there.
+// removeAny removes a file that may not exist.
 func removeAny(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -48,8 +47,8 @@ func removeAny(path string) error {
 	return nil
 }
 
-// MoveNew renames a file or directory and never replaces another: it fails with fs.ErrExist when there is
-// something at to (renameat2(2), RENAME_NOREPLACE). It is durable after SyncDir of both parents.
+// MoveNew renames a file or directory, and never replaces another: it fails with fs.ErrExist if to exists
+// (renameat2(2), RENAME_NOREPLACE). The move is durable after SyncDir of both parents.
 func MoveNew(from, to string) error {
 	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	if err != nil {
@@ -70,7 +69,7 @@ func SyncDir(path string) error {
 	return nil
 }
 
-// SyncFile makes a file's data and size durable, whoever wrote them.
+// SyncFile makes a file's data and size durable, whichever process wrote them.
 func SyncFile(path string) error {
 	file, err := rawfile.Open(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -79,8 +78,7 @@ func SyncFile(path string) error {
 	return errors.Join(file.Sync(), file.Close())
 }
 
-// MakeAll makes a directory and what is missing above it, all of which a loss of power keeps once it
-// returns.
+// MakeAll creates a directory and its missing parents. They survive a power failure once MakeAll returns.
 func MakeAll(path string, mode os.FileMode) error {
 	var missing []string
 	for at := filepath.Clean(path); at != filepath.Dir(at); at = filepath.Dir(at) {
