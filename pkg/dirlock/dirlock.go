@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Lock locks what is at a path against other processes until the file that it returns is closed. Kinds: Busy when
-// another process has the lock.
+// Lock locks a directory or file against other processes until the returned file is closed. Kinds: Busy when another
+// process has the lock.
 func Lock(path string) (*os.File, error) {
 	dir, err := os.Open(path)
 	if err != nil {

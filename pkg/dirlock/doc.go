@@ -1,7 +1,7 @@
 // Package dirlock keeps two processes out of one directory.
 //
-// The lock is flock(2) on the directory itself: it ends with the process, however that ends, and neither a full nor a
-// read-only filesystem stops it. A lock file would need a write, and closing one, as each start of a tool does with its
-// copy, waits for the server of some filesystems, which may not answer (docs/design/007). Lock takes a file too: for a
-// directory that anybody may read, and so lock, and that has a file which root alone may open.
+// The lock is flock(2) on the directory itself. It ends with the process, however the process ends, and works on a full
+// or read-only filesystem. A lock file would need a write. Closing one, as each start of a tool does with its copy,
+// waits for the server of some filesystems, which may not answer (docs/design/007). Lock accepts a file too: for a
+// directory that every user may read, and so lock, and that has a file which only root may open.
 package dirlock
