@@ -11,27 +11,27 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// OpenBeneath opens the directory that a relative path names below an open one. It follows no symlink and enters no
-// other filesystem on the way, so that it ends where the path says or not at all.
+// OpenBeneath opens the directory at a relative path below an open one. It follows no symlink and enters no other
+// filesystem, so it opens exactly the directory that the path names, or fails.
 //
-// Kinds: Invalid for a path that Relative refuses, and for one that leads over a symlink, a file or a mount;
-// NotFound when there is no such directory.
+// Kinds: Invalid for a path that Relative refuses, and for one that leads over a symlink, a file or a mount; NotFound
+// when there is no such directory.
 func OpenBeneath(root *os.File, rel string) (*os.File, error) {
 	return openBeneath(root, rel, unix.O_DIRECTORY)
 }
 
-// FindBeneath is OpenBeneath with O_PATH: for looking at the directory, which need not be readable.
+// FindBeneath is OpenBeneath with O_PATH. The directory need not be readable.
 func FindBeneath(root *os.File, rel string) (*os.File, error) {
 	return openBeneath(root, rel, unix.O_PATH|unix.O_DIRECTORY)
 }
 
-// FindAcross is FindBeneath that enters what is mounted below the root, as the kernel's NFS client mounts by itself
-// where a server shows another of its filesystems. It follows no symlink either.
+// FindAcross is FindBeneath, but enters filesystems that are mounted below the root. The kernel's NFS client mounts
+// them by itself if a server exports another of its filesystems there. It follows no symlink either.
 func FindAcross(root *os.File, rel string) (*os.File, error) {
 	return openBelow(root, rel, unix.O_PATH|unix.O_DIRECTORY, 0)
 }
 
-// OpenFileBeneath is OpenBeneath for a file, to be read. Of the directories on the way it need not be able to list any.
+// OpenFileBeneath is OpenBeneath for reading a file. The directories on the way need not be readable.
 func OpenFileBeneath(root *os.File, rel string) (*os.File, error) {
 	return openBeneath(root, rel, unix.O_NONBLOCK|unix.O_NOCTTY)
 }
@@ -56,8 +56,8 @@ func openBelow(root *os.File, rel string, flags, resolve uint64) (*os.File, erro
 	return os.NewFile(uintptr(fd), rel), nil
 }
 
-// Relative checks a path that came from outside and is to lead below some directory. It must be in its plain form:
-// relative, no ".", no "..", no doubled or closing slash and no NUL byte. Kinds: Invalid.
+// Relative checks an external path that must stay below some directory. The path must be in its plain form: relative,
+// no ".", no "..", no doubled or closing slash and no NUL byte. Kinds: Invalid.
 func Relative(s string) error {
 	for element := range strings.SplitSeq(s, "/") {
 		if err := Name(element); err != nil {

@@ -88,7 +88,7 @@ func TestOpenBeneath(t *testing.T) {
 	}
 }
 
-// Of the two that look, one enters what is mounted on the way. Neither follows a symlink.
+// FindAcross enters mounts on the way, and FindBeneath does not. Neither follows a symlink.
 func TestFindAcross(t *testing.T) {
 	root, err := os.Open("/")
 	if err != nil {

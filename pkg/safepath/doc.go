@@ -1,13 +1,13 @@
-// Package safepath is the only way from a string that came from outside to a path.
+// Package safepath is the only way to turn an external string into a path.
 //
-// Two things go wrong between a string and a file. The string says something else than it seems to
-// (".." elements, NUL bytes, names that are paths), or the file system changes between the check and the
-// use (a symlink takes the place of a directory). Name and Absolute settle the first. Target settles the
-// second: it holds the parent directory open and reaches the last element through that descriptor only,
-// with openat2(2) and RESOLVE_NO_SYMLINKS, so that a name can be swapped but never followed.
+// Two things go wrong between a string and a file. The string means something else than it seems to (".." elements, NUL
+// bytes, names that are paths), or the filesystem changes between the check and the use (a symlink replaces a
+// directory). Name and Absolute prevent the first. Target prevents the second: it holds the parent directory open and
+// reaches the last element only through that descriptor, with openat2(2) and RESOLVE_NO_SYMLINKS. A name can be
+// swapped, but is never followed.
 //
-// Symlinks in the parent's path are followed once, when it is opened: a kubelet's directory may well be
-// a link to another disk, and nobody but root can write there.
+// Symlinks in the parent's path are followed once, when it is opened: a kubelet's directory may be a link to another
+// disk, and only root can write there.
 //
-// It needs Linux 5.6 (openat2) and looks at nothing but its arguments.
+// The package needs Linux 5.6 (openat2) and depends only on its arguments.
 package safepath

@@ -26,7 +26,7 @@ func openat2Mode(dir int, name string, flags, mode, resolve uint64) (int, error)
 	}
 }
 
-// kindOf maps what path system calls fail with.
+// kindOf maps the errors of system calls on paths.
 func kindOf(err error) failure.Kind {
 	errno, _ := errors.AsType[unix.Errno](err)
 	switch errno {
@@ -48,7 +48,7 @@ func kindOf(err error) failure.Kind {
 
 func isDirectory(stat unix.Statx_t) bool { return stat.Mode&unix.S_IFMT == unix.S_IFDIR }
 
-// isFile accepts a device node only where it is mounted: then the file below it is out of sight.
+// isFile accepts a device node only as a mount point: the file below it is then hidden.
 func isFile(stat unix.Statx_t) bool {
 	switch stat.Mode & unix.S_IFMT {
 	case unix.S_IFREG:

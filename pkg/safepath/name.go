@@ -13,8 +13,8 @@ const (
 	maxPath = 4095
 )
 
-// Name checks that a string may be one element of a path: it names something directly inside its
-// directory and nothing else. Kinds: Invalid.
+// Name checks that a string can be one element of a path: the name of something directly inside its directory. Kinds:
+// Invalid.
 func Name(s string) error {
 	switch {
 	case s == "":
@@ -30,9 +30,9 @@ func Name(s string) error {
 	return nil
 }
 
-// Absolute checks a path that came from outside and returns it without a trailing slash. The path must
-// be absolute and in its plain form: no ".", no "..", no doubled slash and no NUL byte, so that what is
-// read in it is what the kernel resolves, symlinks aside. Kinds: Invalid.
+// Absolute checks an external path and returns it without a trailing slash. The path must be absolute and in its plain
+// form: no ".", no "..", no doubled slash and no NUL byte. Apart from symlinks, its text is then what the kernel
+// resolves. Kinds: Invalid.
 func Absolute(s string) (string, error) {
 	switch {
 	case s == "":
@@ -56,8 +56,8 @@ func Absolute(s string) (string, error) {
 	return plain, nil
 }
 
-// Within reports whether path is root or lies below it, element by element: /mnt/disks2 is not within
-// /mnt/disks. Both are cleaned first; it looks at the text only and resolves no symlinks.
+// Within reports whether path is root or lies below it, element by element: /mnt/disks2 is not within /mnt/disks. It
+// cleans both first, looks only at the text, and resolves no symlinks.
 func Within(root, p string) bool {
 	root, p = path.Clean(root), path.Clean(p)
 	if path.IsAbs(root) != path.IsAbs(p) {

@@ -12,18 +12,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Root is an open directory, and what lies below it by relative paths. Unlike os.Root it follows no symlink at all,
-// also none that stays inside, and enters no other filesystem: who can write there can take a name away, but lead it
-// nowhere.
+// Root is an open directory that gives access to everything below it by relative paths. Unlike os.Root it follows no
+// symlink at all, not even one that stays inside, and enters no other filesystem. A process that can write there can
+// remove a name, but not redirect it.
 //
-// Its errors wrap those of the kernel, and are of no Kind but one: Unavailable for a directory on the way that is a
-// symlink, or is on another filesystem. They never say of what is missing that it was not found.
+// Its errors wrap the kernel's, and have no Kind, except Unavailable for a directory on the way that is a symlink or on
+// another filesystem. An error for a missing entry does not have the Kind NotFound.
 type Root struct{ dir *os.File }
 
-// NewRoot returns the root over an open directory, which stays the caller's.
+// NewRoot returns the root over an open directory, which still belongs to the caller.
 func NewRoot(dir *os.File) Root { return Root{dir} }
 
-// within does something with the last element of a path, in its directory.
+// within calls do with the last element of a path and its open directory.
 func (r Root) within(op, name string, do func(dir int, base string) error) error {
 	parent, err := r.folder(op, path.Dir(name))
 	if err != nil {
@@ -36,7 +36,7 @@ func (r Root) within(op, name string, do func(dir int, base string) error) error
 	return nil
 }
 
-// folder opens a directory for reaching what is in it, for which it need not be readable.
+// folder opens a directory only to reach entries in it: it need not be readable.
 func (r Root) folder(op, name string) (int, error) {
 	return r.open(op, name, unix.O_PATH|unix.O_DIRECTORY, 0)
 }
@@ -80,7 +80,7 @@ func (r Root) Mkdir(name string, mode fs.FileMode) error {
 
 // Chmod is os.Root.Chmod for a directory.
 func (r Root) Chmod(name string, mode fs.FileMode) error {
-	fd, err := r.folder("chmod", name) // It may be one that its owner may not read.
+	fd, err := r.folder("chmod", name) // The owner may have no read permission.
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (r Root) Link(name, target string) error {
 // Rename is os.Root.Rename.
 func (r Root) Rename(name, target string) error { return r.RenameTo(name, r, target) }
 
-// RenameTo is Rename to a place below another root.
+// RenameTo is Rename to a path below another root.
 func (r Root) RenameTo(name string, to Root, target string) error {
 	return r.both("rename", name, to, target, unix.Renameat)
 }
@@ -141,7 +141,7 @@ func (r Root) Readlink(name string) (text string, err error) {
 	return text, err
 }
 
-// Lstat looks at what has a name, whatever it is, with the flags of statx(2) besides.
+// Lstat returns the status of any kind of entry, with additional flags of statx(2).
 func (r Root) Lstat(name string, flags int) (stat unix.Statx_t, err error) {
 	err = r.within("stat", name, func(dir int, base string) error {
 		return unix.Statx(dir, base, unix.AT_SYMLINK_NOFOLLOW|flags, unix.STATX_BASIC_STATS, &stat)
@@ -149,7 +149,7 @@ func (r Root) Lstat(name string, flags int) (stat unix.Statx_t, err error) {
 	return stat, err
 }
 
-// Touch gives what has a name the time of now, by the clock of the filesystem, which may be another machine's.
+// Touch sets the times of an entry to the present, by the filesystem's clock, which may be another machine's.
 func (r Root) Touch(name string) error {
 	return r.within("touch", name, func(dir int, base string) error {
 		now := unix.Timespec{Nsec: unix.UTIME_NOW}

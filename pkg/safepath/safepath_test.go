@@ -175,7 +175,7 @@ func TestMakeDir(t *testing.T) {
 	wantKind(t, err, failure.Invalid)
 }
 
-// Nothing is made or opened through a symlink, wherever it leads, and it is named.
+// Nothing is created or opened through a symlink, wherever it leads, and the error names it.
 func TestSymlinkIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Mkdir(dir+"/dir", 0o700); err != nil {
@@ -213,7 +213,7 @@ func TestSymlinkIsRefused(t *testing.T) {
 	}
 }
 
-// The parent is held: what happens to its name afterwards does not matter.
+// The parent is held open: later changes of its name do not matter.
 func TestParentIsHeld(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"/parent", "/elsewhere"} {
@@ -241,8 +241,7 @@ func TestParentIsHeld(t *testing.T) {
 	}
 }
 
-// Somebody swaps a directory and a symlink as fast as they can: whatever is opened is never what the
-// symlink leads to.
+// Another goroutine swaps a directory and a symlink as fast as it can: Open never returns what the symlink leads to.
 func TestOpenAgainstSwap(t *testing.T) {
 	dir := t.TempDir()
 	if err := errors.Join(os.Mkdir(dir+"/secret", 0o700), os.Mkdir(dir+"/a", 0o700),
@@ -267,7 +266,7 @@ func TestOpenAgainstSwap(t *testing.T) {
 	}()
 	a := target(t, dir+"/a")
 	opened, refused := 0, 0
-	// On a busy machine the two may take turns for long: at least so many tries, and then until both were seen.
+	// On a busy machine the two may take turns for long: try at least this often, and then until both were seen.
 	end := time.Now().Add(2 * time.Minute)
 	for tries := 0; tries < 20_000 || (opened == 0 || refused == 0) && time.Now().Before(end); tries++ {
 		f, err := a.Open()
@@ -331,7 +330,7 @@ func TestOtherTypes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIPPED: needs root, for device nodes")
 	}
-	// A device node that is nobody's mount would be written through.
+	// A device node that is not a mount would be written through.
 	if err := unix.Mknod(dir+"/disk", unix.S_IFBLK|0o600, int(unix.Mkdev(7, 0))); err != nil {
 		t.Fatal(err)
 	}

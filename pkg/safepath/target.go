@@ -12,17 +12,17 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Target is a place for a mount: an open parent directory and the name of one element in it. Until Close
-// it keeps the filesystem that the parent is on busy; what is mounted at the target itself it does not.
+// Target is a place for a mount: an open parent directory and the name of one element in it. Until Close it keeps the
+// parent's filesystem busy, but not a filesystem that is mounted at the target itself.
 type Target struct {
 	parent *os.File
 	name   string
 	path   string
 }
 
-// OpenTarget opens the parent directory of an absolute path; the last element need not exist.
-// Kinds: Invalid for a path that Absolute refuses, for the root directory and for a parent that is no
-// directory; NotFound when the parent does not exist.
+// OpenTarget opens the parent directory of an absolute path; the last element need not exist. Kinds: Invalid for a path
+// that Absolute refuses, for the root directory and for a parent that is not a directory; NotFound when the parent does
+// not exist.
 func OpenTarget(target string) (*Target, error) {
 	plain, err := Absolute(target)
 	if err != nil {
@@ -39,20 +39,19 @@ func OpenTarget(target string) (*Target, error) {
 	return &Target{parent: os.NewFile(uintptr(fd), dir), name: name, path: plain}, nil
 }
 
-// Path returns the plain absolute path that the target was opened with: for messages and for the
-// kernel's interfaces that take nothing else.
+// Path returns the plain absolute path with which the target was opened: for messages, and for interfaces of the kernel
+// that accept only a path.
 func (t *Target) Path() string { return t.path }
 
-// Pinned returns a path that leads through the open parent directory, whatever has become of its name:
-// for system calls that take a path and no descriptor, such as umount2(2). It needs /proc, and holds only
-// until Close.
+// Pinned returns a path through the open parent directory, even if the parent was renamed: for system calls that take a
+// path and no descriptor, such as umount2(2). It needs /proc, and is valid only until Close.
 func (t *Target) Pinned() string { return fmt.Sprintf("/proc/self/fd/%d/%s", t.fd(), t.name) }
 
-// Close lets go of the parent directory.
+// Close closes the parent directory.
 func (t *Target) Close() error { return t.parent.Close() }
 
-// Open opens whatever is at the target, mounts included, with O_PATH: good for looking at it and for
-// mounting onto it, not for reading. Kinds: Invalid when it is a symlink; NotFound when nothing is there.
+// Open opens the target with O_PATH, mounts included: for looking at it and mounting onto it, not for reading. Kinds:
+// Invalid when it is a symlink; NotFound when nothing is there.
 func (t *Target) Open() (*os.File, error) {
 	// With O_NOFOLLOW the kernel would open the symlink itself (openat2(2), RESOLVE_NO_SYMLINKS).
 	fd, err := openat2(t.fd(), t.name, unix.O_PATH, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
@@ -65,15 +64,15 @@ func (t *Target) Open() (*os.File, error) {
 	return os.NewFile(uintptr(fd), t.path), nil
 }
 
-// MakeDir makes a directory with the permissions, less the process's umask. A directory that is there
-// already is left as it is and created is false. Kinds: Invalid, naming what is there, for anything else.
+// MakeDir creates a directory with the permissions, less the process's umask. It leaves an existing directory as it is,
+// and returns created false. Kinds: Invalid, naming what is there, for anything else.
 func (t *Target) MakeDir(mode fs.FileMode) (created bool, err error) {
 	return t.made(unix.Mkdirat(t.fd(), t.name, uint32(mode.Perm())), "a directory", isDirectory)
 }
 
-// MakeFile makes an empty file with the permissions, less the process's umask. A regular file that is
-// there already is left as it is, and so is a device node that is mounted over one: created is false.
-// Kinds: Invalid, naming what is there, for anything else.
+// MakeFile creates an empty file with the permissions, less the process's umask. It leaves an existing regular file as
+// it is, and also a device node that is mounted over one, and returns created false. Kinds: Invalid, naming what is
+// there, for anything else.
 func (t *Target) MakeFile(mode fs.FileMode) (created bool, err error) {
 	fd, err := unix.Openat(t.fd(), t.name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY|unix.O_CLOEXEC,
 		uint32(mode.Perm()))
@@ -83,7 +82,7 @@ func (t *Target) MakeFile(mode fs.FileMode) (created bool, err error) {
 	return t.made(err, "a file", isFile)
 }
 
-// made finishes MakeDir and MakeFile: err is how the making ended.
+// made finishes MakeDir and MakeFile; err is the result of the system call.
 func (t *Target) made(err error, what string, right func(unix.Statx_t) bool) (bool, error) {
 	if err == nil {
 		return true, nil
@@ -101,8 +100,8 @@ func (t *Target) made(err error, what string, right func(unix.Statx_t) bool) (bo
 	return false, nil
 }
 
-// Remove removes the directory, file or symlink itself at the target. Nothing there is no error.
-// Kinds: InUse when a directory is not empty or when something is mounted there.
+// Remove removes the directory, file or symlink at the target. It succeeds if nothing is there. Kinds: InUse when a
+// directory is not empty or when something is mounted there.
 func (t *Target) Remove() error {
 	stat, err := t.stat()
 	if failure.Is(err, failure.NotFound) {
@@ -122,7 +121,7 @@ func (t *Target) Remove() error {
 	return failure.Errorf(kindOf(err), "removing %s %q: %w", typeName(stat.Mode), t.path, err)
 }
 
-// stat looks at the last element without following it or setting off an automount.
+// stat returns the status of the last element. It neither follows the element nor triggers an automount.
 func (t *Target) stat() (unix.Statx_t, error) {
 	var stat unix.Statx_t
 	err := unix.Statx(t.fd(), t.name, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_MODE,

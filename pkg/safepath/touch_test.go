@@ -10,18 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// as does something as another user, on a thread of its own.
+// as runs a function as another user, on a thread of its own.
 func as(user int, do func() error) error {
 	ended := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocks it: nobody else gets the thread
+		runtime.LockOSThread() // without an unlock: no other goroutine gets the thread
 		ended <- errors.Join(unix.Setfsuid(user), do())
 	}()
 	return <-ended
 }
 
-// The time is the filesystem's, and not this machine's: only the owner of a file may give it a time that he says, but
-// whoever may write to it gives it that of now.
+// The time is the filesystem's, not this machine's. Only a file's owner may set its times to a given value, but every
+// user with write permission may set them to the present.
 func TestTouchTakesTheTimeOfTheFilesystem(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: becoming another user needs root")
