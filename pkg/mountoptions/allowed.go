@@ -8,14 +8,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// common are the options that every filesystem has: of the mount, of the superblock, and those for other tools.
+// common returns the options of every filesystem: of the mount, of the superblock, and those for other tools.
 func common() []string {
 	return append(Attributes(), strings.Fields("ro rw sync async dirsync lazytime nolazytime "+
 		"defaults _netdev nofail context fscontext defcontext rootcontext")...)
 }
 
-// own are the options of a filesystem that only say how its own data is kept. None names another device, and none lets
-// a damaged filesystem stop the node; for no other type is there any.
+// own returns a filesystem's options that concern only its own data. None names another device, and none lets a damaged
+// filesystem stop the node. Other types have none.
 func own(fsType string) []string {
 	switch fsType {
 	case "ext2", "ext3", "ext4":
@@ -44,12 +44,12 @@ func own(fsType string) []string {
 	return nil
 }
 
-// Allowed returns the options that may be asked for of a filesystem on a device: names, which may have a value, and
-// names with the only value that is allowed.
+// Allowed returns the allowed options of a filesystem on a device. An entry is a name, which may have a value, or a
+// name with its only allowed value.
 func Allowed(fsType string) []string { return slices.Concat(own(fsType), common()) }
 
-// CheckFor is Check for a filesystem on a device, of which it refuses all that is not Allowed: the author of a
-// PersistentVolume may not name another device (logdev, journal_path), nor have a damaged filesystem stop the node
+// CheckFor is Check for a filesystem on a device. It also refuses each option that is not Allowed: the author of a
+// PersistentVolume may not name another device (logdev, journal_path), nor make a damaged filesystem stop the node
 // (errors=panic). Kinds: Invalid, naming the option and what is allowed.
 func CheckFor(fsType string, options []string) error {
 	if err := Check(options); err != nil {

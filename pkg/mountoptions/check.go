@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// Ignored tells of the options that mean something to the tools around fstab(5) only, and are harmless.
+// Ignored reports whether an option has a meaning only for the tools around fstab(5), and is harmless.
 func Ignored(option string) bool {
 	switch option {
 	case "defaults", "_netdev", "nofail":
@@ -16,7 +16,7 @@ func Ignored(option string) bool {
 	return false
 }
 
-// refusal says why an option is never allowed, whatever the filesystem; nothing for the others. These
+// refusal returns why an option is never allowed, whatever the filesystem; empty for other options. The refused options
 // change what is mounted or who may mount it, or are instructions to mount(8), which is not used.
 func refusal(option string) string {
 	name, _, _ := strings.Cut(option, "=")
@@ -35,9 +35,8 @@ func refusal(option string) string {
 	return ""
 }
 
-// Check checks the form of mount options, each one element of the list, and refuses those that
-// are never allowed. What a filesystem makes of the others is known only when it is mounted.
-// Kinds: Invalid, naming the option.
+// Check checks the form of mount options, each one element of the list, and refuses those that are never allowed.
+// Whether the filesystem accepts the others is known only when it is mounted. Kinds: Invalid, naming the option.
 func Check(options []string) error {
 	for _, option := range options {
 		if err := checkOption(option); err != nil {
@@ -69,8 +68,8 @@ func checkOption(option string) error {
 	return nil
 }
 
-// SecurityLabel recognises the options that carry an SELinux label, whose categories are separated by
-// commas. They come quoted from the kubelet, as mount(8) wants them.
+// SecurityLabel reports whether an option carries an SELinux label, whose categories are separated by commas. The
+// kubelet passes it quoted, as mount(8) expects.
 func SecurityLabel(option string) bool {
 	name, _, pair := strings.Cut(option, "=")
 	switch name {
@@ -80,5 +79,5 @@ func SecurityLabel(option string) bool {
 	return false
 }
 
-// maxOption is the longest name or value that fsconfig(2) takes, in bytes.
+// maxOption is the maximum length in bytes of a name or value for fsconfig(2).
 const maxOption = 255

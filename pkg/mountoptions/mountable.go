@@ -8,13 +8,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// Filesystems are those that a node makes on a device; the first is the default.
+// Filesystems returns the filesystems that a node creates on a device; the first is the default.
 func Filesystems() []string { return []string{"ext4", "xfs", "btrfs"} }
 
 // Device is the backends.Mountable of volumes that reach the node as a backends.Device.
 type Device struct{}
 
-// Check refuses a filesystem that no node makes, and options that are not Allowed for it. Kinds: Invalid.
+// Check refuses a filesystem that nodes do not create, and options that are not Allowed for it. Kinds: Invalid.
 func (Device) Check(filesystem string, options []string) error {
 	if filesystem == "" {
 		filesystem = Filesystems()[0]
@@ -25,7 +25,7 @@ func (Device) Check(filesystem string, options []string) error {
 	return CheckFor(filesystem, options)
 }
 
-// CheckFilesystem refuses a filesystem that no node makes on a device. Kinds: Invalid.
+// CheckFilesystem refuses a filesystem that nodes do not create on a device. Kinds: Invalid.
 func CheckFilesystem(name string) error {
 	if slices.Contains(Filesystems(), name) {
 		return nil
@@ -37,7 +37,7 @@ func CheckFilesystem(name string) error {
 // Directory is the backends.Mountable of volumes that reach the node as a backends.Directory.
 type Directory struct{}
 
-// Check refuses every filesystem that is named, and options that a bind mount cannot have. Kinds: Invalid.
+// Check refuses any named filesystem, and options that a bind mount cannot have. Kinds: Invalid.
 func (Directory) Check(filesystem string, options []string) error {
 	if filesystem != "" {
 		return failure.Errorf(failure.Invalid,
@@ -60,7 +60,7 @@ func (Directory) Check(filesystem string, options []string) error {
 		secret.Options(other))
 }
 
-// Attributes are the options that belong to a mount, not to its filesystem (mount_setattr(2)).
+// Attributes returns the options that belong to a mount, not to its filesystem (mount_setattr(2)).
 func Attributes() []string {
 	return strings.Fields("suid nosuid dev nodev exec noexec symfollow nosymfollow " +
 		"atime noatime relatime norelatime strictatime nostrictatime diratime nodiratime")

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// What users need is allowed.
+// The options that users need are allowed.
 func TestUsualOptionsAreAllowed(t *testing.T) {
 	for fsType, options := range map[string][]string{
 		"ext4": {"noatime", "nodiratime", "discard", "commit=30", "data=ordered", "prjquota", "errors=remount-ro", "nosuid",
@@ -24,7 +24,7 @@ func TestUsualOptionsAreAllowed(t *testing.T) {
 	}
 }
 
-// The guide lists all that is allowed.
+// The guide lists all allowed options.
 func TestGuideListsOptions(t *testing.T) {
 	data, err := os.ReadFile("../../docs/guides/mount-options.md")
 	if err != nil {
@@ -62,13 +62,13 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// What is known of a class is told before anything is made for it.
+// A class that cannot be mounted is refused before anything is created for it.
 func TestMountable(t *testing.T) {
 	for what, test := range map[string]struct {
 		of         interface{ Check(string, []string) error }
 		filesystem string
 		options    []string
-		says       string // empty when it can be
+		says       string // empty if it can be mounted
 	}{
 		"device":                       {Device{}, "", []string{"noatime", "commit=5"}, ""},
 		"device, xfs":                  {Device{}, "xfs", []string{"logbsize=32k"}, ""},
