@@ -1,3 +1,3 @@
-// Package scrape serves metrics and probes over HTTP within bounds: who may reach the port, such as every pod of a
-// cluster, must not take descriptors or memory from what the process is for.
+// Package scrape serves metrics and probes over HTTP within limits: clients that can reach the port, such as every pod
+// of a cluster, must not take descriptors or memory from the process's own task.
 package scrape

@@ -6,12 +6,11 @@ import (
 	"sync"
 )
 
-// MaxConnections is how many connections are open at a time: scrapers and probes need a few.
+// MaxConnections is the maximum number of open connections: scrapers and probes need a few.
 const MaxConnections = 64
 
-// Limit bounds how many connections of a listener are open at a time. A new one takes the place of the oldest, which is
-// closed: were it to wait instead, those who connect and ask nothing would keep a kubelet's probe away until it ends
-// the process.
+// Limit bounds the number of a listener's open connections. A new connection replaces the oldest, which is closed. If
+// it waited instead, idle clients would block a kubelet's probe until the kubelet ends the process.
 func Limit(listener net.Listener) net.Listener { return &limited{Listener: listener} }
 
 type limited struct {
@@ -32,7 +31,7 @@ func (l *limited) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// add returns the connection that a new one takes the place of, if any.
+// add returns the connection that a new one replaces, if any.
 func (l *limited) add(c *connection) (oldest *connection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestTheOldestGoes: who connects and asks nothing keeps nobody waiting who comes later.
+// TestTheOldestGoes: idle clients do not delay later ones.
 func TestTheOldestGoes(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // a local socket
 	if err != nil {
@@ -52,7 +52,7 @@ func TestTheOldestGoes(t *testing.T) {
 	connect()
 	isClosed(0, true)
 	isClosed(1, false)
-	// One that has ended by itself makes room.
+	// A connection that has ended by itself makes room.
 	if err := accepted[2].Close(); err != nil {
 		t.Fatal(err)
 	}

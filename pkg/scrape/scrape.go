@@ -8,7 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// Server answers /metrics and probes, by path, and bears with no client for long. Its listener is one of Limit.
+// Server answers /metrics and probes, by path, and has short timeouts for every client. Its listener must be one of
+// Limit.
 func Server(metrics prometheus.Gatherer, probes map[string]http.HandlerFunc) *http.Server {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// TestClientsHaveSoLong has clients that keep a connection and do not go on.
+// TestClientsHaveSoLong has clients that keep a connection open without progress.
 func TestClientsHaveSoLong(t *testing.T) {
 	const request = "GET /metrics HTTP/1.1\r\nHost: node\r\n\r\n"
 	for name, client := range map[string]func(t *testing.T, c net.Conn){
@@ -75,7 +75,7 @@ func isLetGo(t *testing.T, client func(t *testing.T, c net.Conn)) {
 	}
 }
 
-// once is a listener that accepts one connection, and tells when it is closed.
+// once is a listener that accepts one connection, and signals when that connection is closed.
 type once struct {
 	conn         net.Conn
 	isAccepted   bool
