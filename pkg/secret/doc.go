@@ -1,3 +1,3 @@
-// Package secret decides what must not be shown: in a log, an error, or anywhere else that outlives a
-// request. It is the one place that knows which names speak of a secret.
+// Package secret decides what must not appear in a log, an error, or any other place that outlives a request. It knows
+// which names suggest a secret. Only package doctor/bundle has another list, for the text of logs and messages.
 package secret

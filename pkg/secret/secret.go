@@ -2,11 +2,11 @@ package secret
 
 import "strings"
 
-// Hidden stands where a secret was.
+// Hidden replaces a secret.
 const Hidden = "***stripped***"
 
-// Named reports whether what bears this name is likely to be a secret: a password, token, key or the like.
-// It errs on the side of hiding.
+// Named reports whether a value with this name is likely to be a secret, such as a password, token or key. In doubt, it
+// returns true.
 func Named(name string) bool {
 	name = strings.ToLower(name)
 	for _, part := range []string{"token", "secret", "pass", "cred", "key", "auth", "chap", "sas"} {
@@ -17,8 +17,8 @@ func Named(name string) bool {
 	return false
 }
 
-// Option renders a mount option, without what follows a name that speaks of a secret: several options may be joined in
-// one.
+// Option renders a mount option, and hides everything after a name that suggests a secret: several options may be
+// joined in one.
 func Option(option string) string {
 	for i := range len(option) {
 		if assigns := option[i] == '=' || option[i] == ':'; assigns && Named(option[:i]) {

@@ -21,7 +21,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// Somebody joins options, or mistakes the sign between name and value: the secret is not shown.
+// A user joins options, or uses a wrong sign between name and value: the secret stays hidden.
 func TestJoinedOptions(t *testing.T) {
 	for option, want := range map[string]string{
 		"a=b,password=hunter2":        "a=b,password=" + Hidden,
