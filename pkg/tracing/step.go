@@ -10,8 +10,8 @@ import (
 // Scope is the name under which the steps are recorded.
 const Scope = "github.com/stowage-csi/stowage"
 
-// Step begins a step of the request that the context belongs to. The function that it returns ends the step, with the
-// error that it ended with. Errors are shown as they are: they hold no secrets wherever they come from.
+// Step begins a step of the context's request. The returned function ends the step, with the error of the step. Errors
+// are shown unchanged: they never contain secrets.
 func Step(ctx context.Context, name string) (context.Context, func(error)) {
 	request := trace.SpanFromContext(ctx)
 	if !request.IsRecording() {
