@@ -9,20 +9,20 @@ import (
 	"unicode/utf8"
 )
 
-// codec is one type of parameter: its text form and its place in a struct.
+// codec handles one type of parameter: its text form and its place in a struct.
 type codec interface {
 	// name is the type's name in the documentation.
 	name() string
-	// form says in words what parse takes.
+	// form describes the accepted text forms.
 	form() string
 	// parse sets to from the text, and reports whether the text has the form.
 	parse(text string, to reflect.Value) bool
-	// format is the canonical text of a value.
+	// format returns the canonical text of a value.
 	format(from reflect.Value) string
 }
 
-// codecOf finds the codec of a type that is not a pointer. Named integers are not taken for integers:
-// a time.Duration would silently count nanoseconds.
+// codecOf returns the codec of a type that is not a pointer. Other named integer types than Size and Duration have
+// none: a time.Duration would silently count nanoseconds.
 func codecOf(t reflect.Type) (codec, bool) {
 	switch {
 	case t.Kind() == reflect.String:
@@ -53,7 +53,7 @@ func (stringCodec) parse(text string, to reflect.Value) bool {
 
 func (stringCodec) format(from reflect.Value) string { return from.String() }
 
-// printable reports whether the text can go into a path, an argument or a record without surprises.
+// printable reports whether the text is safe in a path, an argument or a record.
 func printable(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
@@ -118,6 +118,6 @@ func (listCodec) parse(text string, to reflect.Value) bool {
 }
 
 func (listCodec) format(from reflect.Value) string {
-	list, _ := from.Interface().([]string) // codecOf gives this codec to []string only.
+	list, _ := from.Interface().([]string) // codecOf returns this codec for []string only.
 	return strings.Join(list, ",")
 }

@@ -11,20 +11,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// validator is a target that knows which combinations of its values are impossible.
+// validator is a target that checks combinations of its values.
 type validator interface{ Validate() error }
 
-// Decode fills the targets, pointers to structs, from values. Every key must belong to one of them, and
-// parameters whose key is not given get their default. Then each target that has a method Validate() error
-// is validated. When Decode fails, no target is changed.
+// Decode fills the targets, pointers to structs, from values. Every key must belong to one of them. Parameters whose
+// key is not given get their default. Then each target that has a method Validate() error is validated. When Decode
+// fails, no target is changed.
 //
-// Kinds: Invalid, naming everything that is wrong in sorted order. A single error of Validate that has a Kind
-// keeps it. Decode panics where Check would report a mistake, and on a target that is not a pointer.
+// Kinds: Invalid, naming all errors in sorted order. A single error of Validate that has a Kind keeps it. Decode panics
+// where Check would report a mistake, and on a target that is not a pointer.
 func Decode(values map[string]string, targets ...any) error {
 	return new(Schemas).Decode(values, targets...)
 }
 
-// Decode is the function Decode for targets of types that come again and again.
+// Decode is the function Decode for types of targets that are used repeatedly.
 func (c *Schemas) Decode(values map[string]string, targets ...any) error {
 	drafts := make([]reflect.Value, len(targets))
 	structs := make([]reflect.Value, len(targets))
@@ -85,7 +85,7 @@ func (s *schema) fill(structs []reflect.Value, values map[string]string) error {
 	return found.err(s)
 }
 
-// validate asks the targets about themselves.
+// validate calls the targets' own validation.
 func validate(drafts []reflect.Value) error {
 	var failures []error
 	for _, draft := range drafts {
@@ -98,7 +98,7 @@ func validate(drafts []reflect.Value) error {
 	return oneInvalid(failures)
 }
 
-// oneInvalid makes one error of several; a lone one that has a Kind stays as it is.
+// oneInvalid joins several errors into one. A single error that has a Kind stays as it is.
 func oneInvalid(failures []error) error {
 	if len(failures) == 0 {
 		return nil

@@ -8,11 +8,11 @@ import (
 type Field struct {
 	Key     string
 	Aliases []string // older spellings of the key
-	Type    string   // string, bool, integer, size or list; empty when the key is ignored
+	Type    string   // string, bool, integer, size, duration or list; empty when the key is ignored
 	Default string   // empty when there is none
-	Allowed string   // the values or the range, such as "ext4 or xfs" or "1 to 100"; empty when the type says it all
+	Allowed string   // the values or the range, for example "ext4 or xfs" or "1 to 100"; empty when the type is sufficient
 	Doc     string
-	Mutable bool // the field is a pointer, nil when the key is not given: the form of what can be changed later
+	Mutable bool // the field is a pointer, nil when the key is not given: the form of a mutable parameter
 	Ignored bool // accepted with any value, without effect
 }
 

@@ -1,9 +1,9 @@
-// Package params turns the string parameters of a StorageClass, VolumeAttributesClass or
-// VolumeSnapshotClass into typed structs, and refuses whatever it does not understand.
+// Package params turns the string parameters of a StorageClass, VolumeAttributesClass or VolumeSnapshotClass into typed
+// structs, and refuses everything that it does not know.
 //
-// Kubernetes checks nothing of these maps, so that a typo in a class would otherwise make volumes that
-// are quietly not what was asked for. A struct's tags say once what is allowed; decoding, the error
-// messages, the fingerprint of a volume and docs/parameters.md all follow from them:
+// Kubernetes does not check these maps, so a typo in a class could silently give wrong volumes. A struct's tags define
+// once what is allowed. Decoding, the error messages, the fingerprint of a volume and docs/parameters.md are all
+// derived from them:
 //
 //	type Parameters struct {
 //		Pool   string      `param:"pool" default:"image" doc:"Pool to take the volume from."`
@@ -15,9 +15,9 @@
 //
 // # Tags
 //
-//   - param is the key, case-sensitive. A field without it, or with "-", is left alone.
-//   - default is the value of a key that is not given; without it that is the type's zero value, which
-//     then need not be in enum or between min and max. Pointers have no default.
+//   - param is the key, case-sensitive. A field without it, or with "-", is not a parameter.
+//   - default is the value if the key is not given. Without it, the value is the type's zero value, which need not be
+//     in enum or between min and max. Pointers have no default.
 //   - enum lists the allowed values, separated by "|"; for a list, those of its entries. Not for bool.
 //   - min and max bound a number, a Size or a Duration, both included.
 //   - alias lists older spellings of the key, separated by "|".
@@ -25,19 +25,19 @@
 //
 // # Types
 //
-//   - string, and types made of it: any text without control characters, as it stands.
-//   - bool: "true" or "false" and nothing else. Other spellings ("yes", "1", "True") differ from tool to
-//     tool, and strconv's "t" or "F" look like typos.
-//   - int and int64: decimal digits with an optional "-". Leading zeros are refused, because half of the
-//     readers take them for octal.
+//   - string, and types derived from it: any text without control characters, unchanged.
+//   - bool: only "true" or "false". Other spellings ("yes", "1", "True") differ from tool to tool, and strconv's "t" or
+//     "F" look like typos.
+//   - int and int64: decimal digits with an optional "-". Leading zeros are refused, because half of the readers would
+//     read them as octal.
 //   - Size: bytes, see ParseSize.
 //   - Duration: hours, minutes and seconds, such as "24h" or "1h30m".
-//   - []string: entries separated by commas, with spaces around an entry dropped and empty entries
-//     refused. The empty text is the empty list, which is nil.
-//   - a pointer to one of these: nil when the key is not given. It is the form of a mutable parameter,
-//     where "leave it as it is" differs from every value.
-//   - a field that is named _ is a key that is accepted with any value, and ignored.
-//   - an embedded struct stands for its fields.
+//   - []string: entries separated by commas, with spaces around an entry dropped and empty entries refused. The empty
+//     text is the empty list, which is nil.
+//   - a pointer to one of these: nil when the key is not given. It is the form of a mutable parameter, for which
+//     "unchanged" differs from every value.
+//   - a field named _: the key is accepted with any value, and ignored.
+//   - an embedded struct: its fields are parameters.
 //
-// A target with a method Validate() error is validated after decoding, for what no single tag can say.
+// A target with a method Validate() error is validated after decoding, for rules that no single tag can express.
 package params

@@ -9,7 +9,7 @@ import (
 // Duration is a span of time, written in hours, minutes and seconds: "24h", "1h30m", "90s".
 type Duration time.Duration
 
-// String is the canonical text.
+// String returns the canonical text.
 func (d Duration) String() string {
 	text := time.Duration(d).String()
 	if strings.HasSuffix(text, "m0s") {

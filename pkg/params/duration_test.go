@@ -21,7 +21,7 @@ func TestDuration(t *testing.T) {
 		if err := params.Decode(map[string]string{"every": text}, &got); err != nil || got.Every != params.Duration(want) {
 			t.Errorf("%q is %v, %v, want %v", text, got.Every, err, want)
 		}
-		// What is encoded is decoded as the same.
+		// Encoding and decoding gives the same value.
 		var again target
 		if err := params.Decode(params.Encode(&got), &again); err != nil || again != got {
 			t.Errorf("%q, encoded as %q, is %v, %v", text, params.Encode(&got), again, err)

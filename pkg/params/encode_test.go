@@ -100,7 +100,7 @@ func TestFingerprintTellsValuesApart(t *testing.T) {
 	}
 }
 
-// TestFingerprintNeverChanges pins the algorithm: a fingerprint is kept with each volume, for the volume's life.
+// TestFingerprintNeverChanges pins the algorithm: a fingerprint is stored with each volume, for the volume's life.
 func TestFingerprintNeverChanges(t *testing.T) {
 	x := decoded(t, map[string]string{"bandwidth": "1Gi", "fsType": "xfs", "count": "4", "options": "a,b"})
 	for got, want := range map[string]string{
@@ -148,7 +148,7 @@ func TestFingerprintCountsTargetsTogether(t *testing.T) {
 	}
 }
 
-// Schemas that remember give the same as those that do not, to all who use them at the same time.
+// A Schemas with cached tags gives the same results as a new one, also to concurrent callers.
 func TestSchemasRemember(t *testing.T) {
 	type Inner struct {
 		Level int `param:"level" default:"3" min:"1" max:"9"`

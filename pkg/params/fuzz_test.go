@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// FuzzDecode gives two keys and values that somebody else chose to a target with every type.
+// FuzzDecode decodes two arbitrary keys and values into a target with every type.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range [][4]string{
 		{"fsType", "xfs", "text", "a\x00b"}, {"chunk", "1Mi", "FSTYPE", "x"}, {"hooks", "pre,post", "options", "a, ,b"},

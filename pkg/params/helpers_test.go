@@ -11,7 +11,7 @@ import (
 // policy is a named string, as backends declare for closed sets.
 type policy string
 
-// common is embedded, to prove that embedded structs stand for their fields.
+// common is embedded, to prove that the fields of embedded structs are parameters.
 type common struct {
 	Owner string `param:"owner" default:"root"`
 }

@@ -1,15 +1,14 @@
 package params
 
-// Metadata is what the Kubernetes sidecars add to the parameters of a volume, and the keys of a class that
-// they act on themselves. As a target of Decode it makes all of them known.
+// Metadata has the parameters that the Kubernetes sidecars add for a volume, and the keys of a class that they use
+// themselves. As a target of Decode it makes all of them known.
 //
-// The names come from csi-provisioner with --extra-create-metadata and from csi-resizer with
-// --extra-modify-metadata; they are empty when the sidecar is run without.
+// csi-provisioner sets the names with --extra-create-metadata, and csi-resizer with --extra-modify-metadata; otherwise
+// they are empty.
 //
-// Current sidecars strip the secret references before they call the driver, which gets the secrets
-// themselves in another field. The references are accepted and ignored, so that a class means the same when
-// its parameters come from elsewhere, such as a test or an older sidecar. Those without a prefix are
-// deprecated and never were stripped.
+// Current sidecars strip the secret references before they call the driver, which gets the secrets themselves in
+// another field. The references are accepted and ignored, so that a class has the same meaning if its parameters come
+// from elsewhere, such as a test or an older sidecar. Those without a prefix are deprecated and were never stripped.
 //
 // Sources: "StorageClass Secrets" and "VolumeSnapshotClass Secrets" in the kubernetes-csi documentation;
 // external-provisioner pkg/controller/controller.go; external-resizer pkg/modifycontroller.
@@ -36,8 +35,8 @@ type Metadata struct {
 	_ string `param:"csi.storage.k8s.io/node-expand-secret-namespace"`
 }
 
-// SnapshotMetadata is to snapshots what Metadata is to volumes. The names come from csi-snapshotter with
-// --extra-create-metadata: the first three for a snapshot, the others for a group of snapshots.
+// SnapshotMetadata is Metadata for snapshots. csi-snapshotter sets the names with --extra-create-metadata: the first
+// three for a snapshot, the others for a group of snapshots.
 //
 // Source: external-snapshotter pkg/utils/util.go.
 type SnapshotMetadata struct {

@@ -72,7 +72,7 @@ func allKeys(fields []Field) []string {
 	return keys
 }
 
-// TestSecretReferencesLeaveNoTrace proves that what is ignored is neither kept nor shown.
+// TestSecretReferencesLeaveNoTrace proves that ignored values are neither stored nor shown.
 func TestSecretReferencesLeaveNoTrace(t *testing.T) {
 	values := secretKeys("provisioner-", "node-stage-")
 	var got Metadata

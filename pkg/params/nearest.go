@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// nearest returns the key that was probably meant by one that is not known; ok is false when none is
-// near. Of keys that are equally near it is the first in the order of the fields.
+// nearest returns the known key that is most similar to an unknown one; ok is false if none is similar. Of equally
+// similar keys it returns the first in the order of the fields.
 func (s *schema) nearest(key string) (near string, ok bool) {
 	key = strings.ToLower(key)
 	best := 0
@@ -24,14 +24,14 @@ func (s *schema) nearest(key string) (near string, ok bool) {
 	return near, ok
 }
 
-// tolerance is the number of typing errors at which a key is still recognised.
+// tolerance returns the number of typing errors up to which a key is still recognised.
 func tolerance(key string) int {
 	return min(max(utf8.RuneCountInString(key)/3, 1), 3)
 }
 
-// distance is the least number of insertions, deletions, substitutions and swaps of neighbours that
-// turn a into b, where no character takes part twice; anything above limit when it is more than that.
-// Unlike texts of very different lengths cost nothing.
+// distance returns the minimum number of insertions, deletions, substitutions and swaps of neighbours that turn a into
+// b, where no character takes part twice; any number above limit if it is more than limit. Texts of very different
+// lengths are not compared.
 func distance(a, b string, limit int) int {
 	if limit < 0 || len(a) > utf8.UTFMax*(len(b)+limit) {
 		return limit + 1

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// parameter is one key, as the tags of a struct's field describe it.
+// parameter is one key, as described by the tags of a struct's field.
 type parameter struct {
 	key     string
 	keys    []string // key and its aliases
@@ -17,20 +17,20 @@ type parameter struct {
 	min     *int64
 	max     *int64
 	initial string       // the default in canonical text
-	pointer bool         // nil stands for "not given"
+	pointer bool         // nil means "not given"
 	index   []int        // of the field in its struct
-	owner   int          // which of the structs of the schema that is
+	owner   int          // the index of its struct in the schema
 	typ     reflect.Type // of the field
 }
 
 func (p *parameter) ignored() bool { return p.codec == nil }
 
-// field is where the value is kept.
+// field returns the field for the value.
 func (p *parameter) field(structs []reflect.Value) reflect.Value {
 	return structs[p.owner].FieldByIndex(p.index)
 }
 
-// setDefault gives the field the value of a key that is not given.
+// setDefault sets the field to the value for an absent key.
 func (p *parameter) setDefault(field reflect.Value) {
 	field.SetZero()
 	if p.initial != "" {
@@ -38,8 +38,8 @@ func (p *parameter) setDefault(field reflect.Value) {
 	}
 }
 
-// set gives the field the value of the text, and reports whether that is allowed. The field is not touched
-// when it is not.
+// set sets the field to the value of the text, and reports whether that is allowed. Otherwise it does not change the
+// field.
 func (p *parameter) set(field reflect.Value, text string) bool {
 	value, ok := p.parse(text)
 	if !ok {
@@ -52,7 +52,7 @@ func (p *parameter) set(field reflect.Value, text string) bool {
 	return true
 }
 
-// parse returns the value of the text, addressable and never a pointer, when the tags allow it.
+// parse returns the value of the text, addressable and never a pointer, and reports whether the tags allow it.
 func (p *parameter) parse(text string) (reflect.Value, bool) {
 	value := reflect.New(p.elem()).Elem()
 	if !p.codec.parse(text, value) {
@@ -85,7 +85,7 @@ func (p *parameter) inRange(value reflect.Value) bool {
 	return p.max == nil || value.Int() <= *p.max
 }
 
-// text is the canonical text of the field's value; ok is false when the value is that of a key not given.
+// text returns the canonical text of the field's value; ok is false when the value is that of an absent key.
 func (p *parameter) text(value reflect.Value) (text string, ok bool) {
 	if p.pointer {
 		if value.IsNil() {
@@ -97,7 +97,7 @@ func (p *parameter) text(value reflect.Value) (text string, ok bool) {
 	return text, text != p.unsetText()
 }
 
-// unsetText is the canonical text of the value that setDefault gives.
+// unsetText returns the canonical text of the value that setDefault sets.
 func (p *parameter) unsetText() string {
 	if p.initial != "" {
 		return p.initial
@@ -105,7 +105,7 @@ func (p *parameter) unsetText() string {
 	return p.codec.format(reflect.Zero(p.elem()))
 }
 
-// allowed lists the values or the range that the tags allow; it is empty when the type alone says it.
+// allowed describes the values or the range that the tags allow; empty if the type alone does.
 func (p *parameter) allowed() string {
 	switch {
 	case len(p.enum) > 0:
@@ -120,7 +120,7 @@ func (p *parameter) allowed() string {
 	return ""
 }
 
-// advice says what to use in place of a value that is not allowed.
+// advice returns what to use instead of a value that is not allowed.
 func (p *parameter) advice() string {
 	allowed := p.allowed()
 	_, list := p.codec.(listCodec)

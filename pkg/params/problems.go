@@ -15,14 +15,14 @@ import (
 // quoteBytes is how much of a key or a value an error message repeats.
 const quoteBytes = 64
 
-// mostProblems is how many problems an error tells of: nobody reads more of them.
+// mostProblems is how many problems an error names: nobody reads more of them.
 const mostProblems = 8
 
-// problems collects what is wrong with given parameters, each as a sentence.
+// problems collects the errors in given parameters, each as a sentence.
 type problems struct {
-	sentences []string // mostProblems at most
-	more      int      // that are left out
-	lost      bool     // some key resembles no known one
+	sentences []string // at most mostProblems
+	more      int      // omitted problems
+	lost      bool     // some unknown key resembles no known one
 }
 
 func (l *problems) add(format string, args ...any) {
@@ -58,7 +58,7 @@ func (l *problems) unknownKey(key string, s *schema) {
 	}
 }
 
-// err puts the problems into one error; nil when there are none. They were added in the order of the keys.
+// err joins the problems into one error, in the order of the keys; nil if there are none.
 func (l *problems) err(s *schema) error {
 	if len(l.sentences) == 0 {
 		return nil
@@ -72,7 +72,7 @@ func (l *problems) err(s *schema) error {
 	return failure.Errorf(failure.Invalid, "%s", strings.Join(l.sentences, "; "))
 }
 
-// known lists the keys that do something.
+// known lists the keys that have an effect.
 func (s *schema) known() string {
 	keys := map[string]bool{}
 	for _, p := range s.parameters {
@@ -86,8 +86,8 @@ func (s *schema) known() string {
 	return "the known parameters are " + strings.Join(slices.Sorted(maps.Keys(keys)), ", ")
 }
 
-// quote makes text that somebody else wrote fit for an error message: control characters are escaped, and
-// of a long text only the beginning and the length are left.
+// quote makes external text fit for an error message: it escapes control characters, and replaces the rest of a long
+// text by its length.
 func quote(text string) string {
 	if len(text) <= quoteBytes {
 		return strconv.Quote(text)

@@ -9,17 +9,16 @@ import (
 	"sync"
 )
 
-// schema is all the parameters of some structs, in the order of their fields. It is shared: what a call fills or
-// reads are structs of its own.
+// schema has all parameters of some structs, in the order of their fields. Calls share it, and use their own structs.
 type schema struct {
 	parameters []*parameter
 	byKey      map[string]*parameter // aliases included
-	mistakes   []string              // what is wrong with the tags; a schema with mistakes is not used
+	mistakes   []string              // errors in the tags; a schema with mistakes is not used
 }
 
-// Check tells what is wrong with the tags of targets, which are structs or pointers to structs that are
-// decoded together: an unsupported type, a default that is not allowed, a key that is used twice. Decode
-// panics on what Check reports; the tests of whoever declares parameters call it. The error has no Kind.
+// Check reports errors in the tags of targets, which are structs or pointers to structs that are decoded together: an
+// unsupported type, a default that is not allowed, a key that is used twice. Decode panics on these errors, so packages
+// that declare parameters call Check in their tests. The error has no Kind.
 func Check(targets ...any) error {
 	var types []reflect.Type
 	var mistakes []string
@@ -36,17 +35,16 @@ func Check(targets ...any) error {
 	return s.check()
 }
 
-// Schemas remembers the tags of the types that it has met: reading them takes longer than all the rest. The zero value
-// is ready.
+// Schemas caches the tags of types: reading them takes longer than everything else. The zero value is ready for use.
 type Schemas struct{ known sync.Map } // *schema, by combination
 
-// combination is the types of structs that are decoded or encoded together: four at most.
+// combination has the types of structs that are decoded or encoded together: at most four.
 type combination [4]reflect.Type
 
-// of is the schema of structs. It panics when there is a mistake in their tags.
+// of returns the schema of structs. It panics if there is an error in their tags.
 func (c *Schemas) of(structs []reflect.Value) *schema {
 	var types combination
-	for i, value := range structs { // a fifth is a programmer's mistake, and panics at once
+	for i, value := range structs { // a fifth is a programmer's error, and panics at once
 		types[i] = value.Type()
 	}
 	if known, ok := c.known.Load(types); ok {
@@ -78,7 +76,7 @@ func (s *schema) check() error {
 	return errors.New("params: " + strings.Join(s.mistakes, "; "))
 }
 
-// walk adds the parameters of a struct, which is at the index in the outermost one of that number.
+// walk adds the parameters of a struct at an index within the outermost struct number owner.
 func (s *schema) walk(t reflect.Type, owner int, at []int) {
 	for i := range t.NumField() {
 		index := append(slices.Clone(at), i)
@@ -112,7 +110,7 @@ func (s *schema) add(t reflect.Type, description reflect.StructField, owner int,
 	}
 }
 
-// refuseStray finds fields that were meant to be parameters and would be passed over.
+// refuseStray finds fields that were meant to be parameters, but would be ignored.
 func (s *schema) refuseStray(owner reflect.Type, description reflect.StructField) {
 	if description.Anonymous && description.Type.Kind() == reflect.Pointer {
 		s.mistake(owner, description, "embed the struct itself, not a pointer to it")

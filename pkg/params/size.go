@@ -11,12 +11,12 @@ import (
 // Size is a number of bytes.
 type Size int64
 
-// sizeForms says what ParseSize takes.
+// sizeForms describes the forms that ParseSize accepts.
 const sizeForms = "a size in bytes such as 1048576, 500M or 10Gi"
 
-// ParseSize reads a size in the form of a Kubernetes quantity: a whole decimal number of bytes, or of
-// Ki, Mi, Gi, Ti, Pi, Ei (powers of 1024) or k, M, G, T, P, E (powers of 1000). Fractions, exponents, signs,
-// leading zeros and what does not fit into 63 bits are refused. Kinds: Invalid.
+// ParseSize parses a size in the form of a Kubernetes quantity: a whole decimal number of bytes, or of Ki, Mi, Gi, Ti,
+// Pi, Ei (powers of 1024) or k, M, G, T, P, E (powers of 1000). It refuses fractions, exponents, signs, leading zeros
+// and numbers that need more than 63 bits. Kinds: Invalid.
 //
 // Source: the grammar in k8s.io/apimachinery/pkg/api/resource, Quantity.
 func ParseSize(text string) (Size, error) {
@@ -39,7 +39,7 @@ func parseSize(text string) (Size, bool) {
 	return Size(n * unit), true
 }
 
-// parseInteger reads the one canonical spelling of a decimal integer.
+// parseInteger parses a decimal integer in its canonical spelling only.
 func parseInteger(text string) (int64, bool) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != text {
@@ -75,8 +75,8 @@ func unitBytes(suffix string) (int64, bool) {
 
 func binaryUnits() [6]string { return [6]string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} }
 
-// String is the size in the largest power of 1024 that divides it, such as "10Gi", and as plain bytes
-// when none does. ParseSize reads it back for every size that is not negative.
+// String returns the size in the largest power of 1024 that divides it, for example "10Gi", or in bytes if there is
+// none. ParseSize parses the text back for every size that is not negative.
 func (s Size) String() string {
 	unit := ""
 	for _, next := range binaryUnits() {

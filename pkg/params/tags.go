@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// newParameter reads the tags of a field. Its errors are a programmer's mistakes.
+// newParameter reads the tags of a field. Its errors are programming errors.
 func newParameter(description reflect.StructField) (*parameter, error) {
 	tag := description.Tag
 	p := &parameter{key: tag.Get("param"), doc: tag.Get("doc"), typ: description.Type}
@@ -28,7 +28,7 @@ func newParameter(description reflect.StructField) (*parameter, error) {
 	return p, errors.Join(p.setEnum(tag.Get("enum")), p.setRange(tag), p.setInitial(tag.Get("default")))
 }
 
-// split cuts a tag at each "|"; an empty tag has no parts.
+// split splits a tag at each "|"; an empty tag has no parts.
 func split(tag string) []string {
 	if tag == "" {
 		return nil
@@ -36,7 +36,7 @@ func split(tag string) []string {
 	return strings.Split(tag, "|")
 }
 
-// onlyDoc refuses tags that mean nothing for a key that is ignored.
+// onlyDoc refuses tags that have no meaning for an ignored key.
 func onlyDoc(tag reflect.StructTag) error {
 	for _, name := range []string{"default", "enum", "min", "max"} {
 		if _, has := tag.Lookup(name); has {
@@ -61,7 +61,7 @@ func (p *parameter) setType(t reflect.Type) error {
 	return nil
 }
 
-// setEnum reads the enum, each value in canonical form.
+// setEnum reads the enum, and stores each value in canonical form.
 func (p *parameter) setEnum(tag string) error {
 	entries := split(tag)
 	if _, isBool := p.codec.(boolCodec); isBool && len(entries) > 0 {
@@ -107,7 +107,7 @@ func (p *parameter) readBound(tag reflect.StructTag, name string) (*int64, error
 	return &n, nil
 }
 
-// setInitial reads the default; enum and range must be set.
+// setInitial reads the default; enum and range must be set before.
 func (p *parameter) setInitial(text string) error {
 	if text == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// heading opens the page. It tells generators and reviewers alike not to edit it (https://go.dev/s/generatedcode).
+// heading opens the page. It asks tools and reviewers not to edit it (https://go.dev/s/generatedcode).
 const heading = `<!-- Code generated from the parameters' tags. DO NOT EDIT. -->
 
 # Parameters
@@ -25,8 +25,8 @@ type Section struct {
 	Target any    // a struct with param tags or a pointer to one; nil for a section without parameters
 }
 
-// Render writes the sections as one page of Markdown, the same bytes for the same sections. It fails when
-// params.Check finds a mistake, before anything is written, and when w does.
+// Render writes the sections as one page of Markdown, the same bytes for the same sections. It fails if params.Check
+// finds a mistake, before it writes anything, and if w fails.
 func Render(w io.Writer, sections []Section) error {
 	var page bytes.Buffer
 	page.WriteString(heading)
@@ -56,7 +56,7 @@ func (s Section) render(page *bytes.Buffer) error {
 	return nil
 }
 
-// divide puts the keys that do something apart from those that are ignored.
+// divide separates the keys that have an effect from those that are ignored.
 func divide(all []params.Field) (fields, ignored []params.Field) {
 	for _, f := range all {
 		if f.Ignored {
@@ -89,7 +89,7 @@ func renderIgnored(page *bytes.Buffer, ignored []params.Field) {
 	}
 }
 
-// keys shows the key, and its older spellings after it.
+// keys renders the key, followed by its older spellings.
 func keys(f params.Field) string {
 	spellings := []string{code(f.Key)}
 	for _, alias := range f.Aliases {
@@ -105,8 +105,8 @@ func prefixed(prefix, text string) string {
 	return prefix + text
 }
 
-// code shows text as it is to be typed. Keys and defaults with a backquote do not occur; a vertical bar
-// would end the cell even inside code (GitHub Flavored Markdown, "Tables").
+// code renders text as the user types it. Keys and defaults contain no backquotes. A vertical bar would end the cell
+// even inside code (GitHub Flavored Markdown, "Tables").
 func code(text string) string {
 	if text == "" {
 		return ""

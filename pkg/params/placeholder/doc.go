@@ -1,6 +1,6 @@
-// Package placeholder has the marks in a parameter's value that are filled in when a volume is made, such as {{
-// .PVCName }}.
+// Package placeholder knows the placeholders in a parameter's value that are filled in when a volume is created, such
+// as {{ .PVCName }}.
 //
-// Backends fill them in, and controllers that make volumes before there is a claim refuse those that name one: each
-// mark is known here, and nowhere else.
+// Backends fill them in. Controllers that create volumes before there is a claim refuse those that name one. No other
+// package knows the placeholders.
 package placeholder

@@ -2,7 +2,7 @@ package placeholder
 
 import "strings"
 
-// Field is what a placeholder stands for.
+// Field is the value for which a placeholder stands.
 type Field int
 
 // The fields.
@@ -13,10 +13,10 @@ const (
 	PVName
 )
 
-// Style is a way to write placeholders.
+// Style is a syntax of placeholders.
 type Style struct {
 	open, end string
-	padded    bool // there may be blanks around a name
+	padded    bool // blanks are allowed around a name
 	fields    map[string]Field
 }
 
@@ -38,10 +38,10 @@ func Dollar() Style {
 type Mark struct {
 	Name   string // as it is written
 	Field  Field
-	Closed bool // its end is there
+	Closed bool // its end is present
 }
 
-// Fill replaces each placeholder of the style by its value. The first error ends it.
+// Fill replaces each placeholder of the style by its value. It stops at the first error.
 func (s Style) Fill(text string, value func(Mark) (string, error)) (string, error) {
 	var out strings.Builder
 	for {
@@ -63,7 +63,8 @@ func (s Style) Fill(text string, value func(Mark) (string, error)) (string, erro
 	}
 }
 
-// OfClaim returns the first placeholder in the text, of any style, that names a claim; none if there is none.
+// OfClaim returns the first placeholder in the text, of any style, that names a claim, and reports whether there is
+// one.
 func OfClaim(text string) (name string, found bool) {
 	for _, style := range []Style{Braces(), Dollar()} {
 		_, _ = style.Fill(text, func(m Mark) (string, error) {
