@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrAccess says that a copy could not be given the access control list of its original.
+// ErrAccess means that a copy cannot have the access control list of its original.
 var ErrAccess = errors.New("the copy cannot have the access control list of its original")
 
 const (
-	posixLists = "system.posix_acl_" // the access list, and the one that what is made in a directory gets
+	posixLists = "system.posix_acl_" // the access list, and the default list for new entries of a directory
 	nfs4List   = "system.nfs4_acl"   // both in one; system.nfs4_dacl and nfs4_sacl are parts of it
 )
 
 func isAccessList(name string) bool { return name == nfs4List || strings.HasPrefix(name, posixLists) }
 
-// restrict gives a copy, whose mode is set, the access control lists of its original. With a list the group's bits of a
-// mode are no more than the list's mask: without it the group would have what only others in the list were given. So a
-// list is never left out, and a copy that its new parent has given one loses it.
+// restrict gives a copy, whose mode is set, the access control lists of its original. With a list, the group bits of
+// the mode are only the list's mask: without the list, the group would get rights that only others in the list have. So
+// a list is never omitted, and a copy loses a list that it has got from its new parent.
 func (m *metadata) restrict(n *node) error {
-	if n.kind() == unix.S_IFLNK { // It has no list.
+	if n.kind() == unix.S_IFLNK { // A symlink has no list.
 		return nil
 	}
 	have, err := listXattrs(n.path())
@@ -50,7 +50,7 @@ func (m *metadata) restrict(n *node) error {
 	return nil
 }
 
-// listError tells what can never be from what a server does not do now.
+// listError distinguishes a permanent refusal from a temporary failure of a server.
 func listError(n *node, op string, err error) error {
 	if refused(err) {
 		return fmt.Errorf("%w: %q: %s: %w", ErrAccess, n.name, op, err)
@@ -58,8 +58,8 @@ func listError(n *node, op string, err error) error {
 	return &os.PathError{Op: op, Path: n.name, Err: err}
 }
 
-// setList sets a list, unless the copy has it. By NFS 4 every file has one, and mostly it only says what the mode does;
-// and a server may make another one of what it is given.
+// setList sets a list, unless the copy has it. In NFS 4 every file has one, which usually only expresses the mode. A
+// server may also change the list that it gets.
 func setList(n *node, name string, value []byte) error {
 	if name != nfs4List {
 		return unix.Setxattr(n.path(), name, value, 0)

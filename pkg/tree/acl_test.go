@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A copy is made in a directory that gives what is made in it a list of its own. The copy has the lists of its
-// original, and none where that has none.
+// A copy is created in a directory that gives new entries a list of its own. The copy has the lists of its original,
+// and none if the original has none.
 func TestCopiesHaveNoOtherLists(t *testing.T) {
 	src, into := richTree(t), t.TempDir()
 	must(t, unix.Setxattr(into, "system.posix_acl_default", acl(103), 0))
@@ -28,7 +28,7 @@ func TestCopiesHaveNoOtherLists(t *testing.T) {
 	}
 }
 
-// What cannot be given its access control list is no copy, however lenient.
+// A copy fails if it cannot have its access control list, even if it is lenient.
 func TestNoCopyWithoutItsList(t *testing.T) {
 	for name, list := range map[string]string{"system.posix_acl_access": "no list", nfs4List: "A::OWNER@:rw"} {
 		t.Run(name, func(t *testing.T) {

@@ -18,19 +18,19 @@ const (
 	batch = 1024
 )
 
-// ErrTooDeep says that the tree has more levels of directories than are copied.
+// ErrTooDeep means that the tree has more levels of directories than a copy supports.
 var ErrTooDeep = fmt.Errorf("the tree has more than %d levels of directories", maxDepth)
 
-// copier is one copy under way.
+// copier is a copy in progress.
 type copier struct {
-	links   *os.File // holds one name for each file with several: see hardLink
+	links   *os.File // has one name for each file with several names: see hardLink
 	lenient bool     // as in Replication
 	direct  bool     // as in Replication
 }
 
-// Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk.
-// Both paths must be the caller's own down to their last name. A directory dst.links exists meanwhile. After
-// a failure, which may be that of the context, both may be left half made.
+// Copy makes dst, which must not exist, a copy of the directory src, and returns when the copy is on disk. Both paths
+// must belong to the caller up to their last name. During the copy, a directory dst.links exists. After a failure, such
+// as the end of the context, both may be left incomplete.
 //
 // It fails with ErrMount, ErrTooDeep, or an error that wraps the kernel's.
 func Copy(ctx context.Context, dst, src string) error {
@@ -50,7 +50,7 @@ func Copy(ctx context.Context, dst, src string) error {
 	return Remove(ctx, links)
 }
 
-// root copies the tree and syncs its filesystem: one call, where an fsync of every file would be many.
+// root copies the tree and syncs its filesystem in one call, instead of an fsync for every file.
 func (c *copier) root(ctx context.Context, dst, src string) error {
 	from, err := os.Open(filepath.Dir(src))
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *copier) root(ctx context.Context, dst, src string) error {
 	return unix.Syncfs(int(to.Fd()))
 }
 
-// directory makes a directory like n, with copies of its entries, in dst.
+// directory creates a directory like n in dst, with copies of its entries.
 func (c *copier) directory(ctx context.Context, dst *os.File, name string, n *node, depth int) error {
 	if depth >= maxDepth {
 		return ErrTooDeep
@@ -101,7 +101,7 @@ func (c *copier) directory(ctx context.Context, dst *os.File, name string, n *no
 	return finish(dst, name, meta)
 }
 
-// entries copies all that is in a directory.
+// entries copies all entries of a directory.
 func (c *copier) entries(ctx context.Context, dst, src *os.File, depth int) error {
 	for {
 		names, err := src.Readdirnames(batch)
@@ -119,8 +119,8 @@ func (c *copier) entries(ctx context.Context, dst, src *os.File, depth int) erro
 	}
 }
 
-// entry copies one entry. One that has gone meanwhile is not there; one that appears twice, because its
-// directory was changed while it was read, is copied once.
+// entry copies one entry. It ignores an entry that was removed meanwhile. If the directory is changed while it is read,
+// a name may appear twice: it is copied once.
 func (c *copier) entry(ctx context.Context, dst, src *os.File, name string, depth int) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *copier) entry(ctx context.Context, dst, src *os.File, name string, dept
 	return err
 }
 
-// node copies what was found, according to its kind.
+// node copies an entry according to its kind.
 func (c *copier) node(ctx context.Context, dst *os.File, n *node, depth int) error {
 	switch n.kind() {
 	case unix.S_IFDIR:

@@ -25,7 +25,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// richTree makes a tree with one of everything.
+// richTree creates a tree with one entry of each kind.
 func richTree(t *testing.T) string {
 	t.Helper()
 	testfs.NeedRoot(t)
@@ -44,7 +44,7 @@ func richTree(t *testing.T) string {
 	must(t, unix.Mknod(at("null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
 	socket, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	must(t, err)
-	t.Cleanup(func() { _ = unix.Close(socket) }) // Its file is what matters.
+	t.Cleanup(func() { _ = unix.Close(socket) }) // Only its file matters.
 	must(t, unix.Mknod(at("socket"), unix.S_IFSOCK|0o666, 0))
 	must(t, os.WriteFile(at("holes"), []byte("x"), 0o600))
 	must(t, os.Truncate(at("holes"), 64<<20))
@@ -81,7 +81,7 @@ func acl(user byte) []byte {
 	return list
 }
 
-// describe writes down everything that a copy must keep.
+// describe lists everything that a copy must keep.
 func describe(t *testing.T, root string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -125,7 +125,7 @@ func xattrs(t *testing.T, path string) string {
 	must(t, err)
 	var all []string
 	for name := range strings.SplitSeq(strings.Trim(string(list[:n]), "\x00"), "\x00") {
-		if name == "" || strings.HasPrefix(name, "trusted.SGI_ACL_") { // So xfs shows a list that is there already.
+		if name == "" || strings.HasPrefix(name, "trusted.SGI_ACL_") { // This is how xfs shows a list a second time.
 			continue
 		}
 		value := make([]byte, 4096)
@@ -245,12 +245,12 @@ func TestCopyStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// deepTree makes directories inside each other and returns the top.
+// deepTree creates nested directories and returns the top.
 func deepTree(t *testing.T, levels int) string {
 	t.Helper()
 	top := filepath.Join(t.TempDir(), "top")
 	must(t, os.Mkdir(top, 0o700))
-	t.Cleanup(func() { _ = Remove(context.Background(), top) }) // os.RemoveAll would do, but slowly.
+	t.Cleanup(func() { _ = Remove(context.Background(), top) }) // os.RemoveAll works, too, but slowly.
 	dir, err := os.Open(top)
 	must(t, err)
 	for range levels {
@@ -277,8 +277,8 @@ func TestCopyDeepTrees(t *testing.T) {
 	}
 }
 
-// TestCopyWhileLinksAreSwapped copies while somebody keeps exchanging a directory for a link that leads out,
-// and a file for one, as a hostile pod would. What is outside must not come in.
+// TestCopyWhileLinksAreSwapped copies while another goroutine keeps exchanging a directory and a file for links that
+// lead out, as a hostile pod would. Nothing from outside must be copied.
 func TestCopyWhileLinksAreSwapped(t *testing.T) {
 	outside := t.TempDir()
 	const secret = "must not be copied"

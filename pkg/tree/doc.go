@@ -1,16 +1,15 @@
-// Package tree copies and removes directory trees whose contents belong to somebody else.
+// Package tree copies and removes directory trees that other users can change.
 //
-// A pod may change its volume while the driver walks it: it may swap a directory for a symbolic link to
-// /etc, a file for a device, or mount something inside. So nothing here ever walks a path of more than one
-// name. Every entry is opened relative to its open parent by openat2(2), following no link and crossing no
-// mount, and everything else is done to what was opened: what was looked at is what is copied. Nothing
-// outside the tree is read or removed.
+// A pod may change its volume while the driver walks it. It may replace a directory by a symbolic link to /etc or a
+// file by a device, or mount a filesystem inside. So the package resolves only paths of one name, except in Unchanged.
+// It opens every entry relative to an open directory with openat2(2), follows no link and crosses no mount. All further
+// operations use the opened entry, so the entry that was checked is the one that is copied. Nothing outside the tree is
+// read or removed.
 //
 // A copy keeps hard links, owners, modes, access control lists (POSIX and NFS 4) and other extended attributes, times,
-// symbolic links, fifos, device nodes and holes, and shares blocks where the filesystem can. A file whose owner or list
-// cannot be kept is an error: its copy would open it to others. Sockets are
-// left out: they mean nothing without the process that listens. A tree that is written meanwhile is not
-// copied as of one instant.
+// symbolic links, fifos, device nodes and holes, and shares blocks if the filesystem supports that. If the owner or
+// list of a file cannot be kept, the copy fails, because it would give others access. Sockets are omitted: they are
+// useless without the process that listens. A copy of a tree that is changed meanwhile is not of a single instant.
 //
 // It needs Linux 5.8 and /proc.
 package tree

@@ -15,11 +15,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// tooMany names are shown before a test ends what would go on for ever.
+// tooMany names are shown before a test ends a walk that would go on forever.
 const tooMany = 200_000
 
-// maker is a directory in which a hostile server shows another name each time, of a file, of a directory that is such
-// a one too, or, with the kind 0, of nothing. It lets all of them be removed and renamed.
+// maker is a directory in which a hostile server shows another name each time, of a file, of another maker, or, with
+// the kind 0, of nothing. All of them can be removed and renamed.
 type maker struct {
 	fs.Inode
 
@@ -60,12 +60,12 @@ func (m *madeUp) Next() (fuse.DirEntry, syscall.Errno) {
 	return fuse.DirEntry{Name: fmt.Sprint("made-up-", shown), Mode: m.kind}, 0
 }
 
-// Seekdir begins anywhere with another name.
+// Seekdir starts anywhere with another name.
 func (*madeUp) Seekdir(context.Context, uint64) syscall.Errno { return 0 }
 
 func (*madeUp) Close() {}
 
-// endless mounts a directory, and in it a maker with the name tree. The context ends once it has shown too many names.
+// endless mounts a directory with a maker named tree. The context ends once the maker has shown too many names.
 func endless(t *testing.T, kind uint32) (ctx context.Context, top *os.File) {
 	t.Helper()
 	testfs.NeedRoot(t)
@@ -86,7 +86,7 @@ func endless(t *testing.T, kind uint32) (ctx context.Context, top *os.File) {
 	return ctx, top
 }
 
-// TestRemoveEnds removes what a server makes up faster than anybody can remove it.
+// TestRemoveEnds removes entries that a server makes up faster than they can be removed.
 func TestRemoveEnds(t *testing.T) {
 	for name, kind := range map[string]uint32{"nothing": 0, "files": fuse.S_IFREG, "directories": fuse.S_IFDIR} {
 		t.Run(name, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestRemoveEnds(t *testing.T) {
 	}
 }
 
-// TestMeasureEnds measures what is not there.
+// TestMeasureEnds measures names without entries.
 func TestMeasureEnds(t *testing.T) {
 	ctx, top := endless(t, 0)
 	src, err := openDir(top, "tree")

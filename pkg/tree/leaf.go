@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
-// hardLink copies a file that has several names. The first copy gets one more name, among the links and made
-// from its inode number; later ones are linked to it. So the file can be found again in any number of files
-// without memory, and by a short path however deep the first one is.
+// hardLink copies a file that has several names. The first copy gets an additional name in the directory of links,
+// derived from its inode number; later names are linked to that. So any number of files can be found again without
+// memory, and by a short path however deep the first name is.
 func (c *copier) hardLink(ctx context.Context, dst *os.File, n *node) error {
 	key := fmt.Sprintf("%x-%x", n.stat.Dev, n.stat.Ino)
 	err := unix.Linkat(int(c.links.Fd()), key, int(dst.Fd()), n.name, 0)
@@ -45,7 +45,7 @@ func (c *copier) leaf(ctx context.Context, dst *os.File, n *node) error {
 		err = c.regular(ctx, dst, n)
 	case unix.S_IFLNK:
 		err = symlink(dst, n)
-	default: // A fifo or a device node. An unprivileged pod cannot have made the latter.
+	default: // A fifo or a device node. An unprivileged pod cannot have created the latter.
 		err = unix.Mknodat(int(dst.Fd()), n.name, n.kind()|0o600, int(n.stat.Rdev))
 	}
 	if err != nil {

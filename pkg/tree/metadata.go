@@ -9,15 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// metadata is what a node has besides its contents.
+// metadata is everything that a node has besides its contents.
 type metadata struct {
 	stat    unix.Stat_t
 	xattrs  map[string][]byte
 	lenient bool // as in Replication
 }
 
-// metadataOf reads a node's metadata. For a directory that is done before its entries are read, so that a
-// mark on it which says "all below is done" is never newer than what was copied from below.
+// metadataOf reads a node's metadata. Copy calls it for a directory before it reads the directory's entries: a mark on
+// the directory that says "all below is done" is then never newer than the copied entries. Replicate calls it for
+// directories at the end.
 func metadataOf(n *node) (*metadata, error) {
 	names, err := listXattrs(n.path())
 	if err != nil {
@@ -26,7 +27,7 @@ func metadataOf(n *node) (*metadata, error) {
 	m := &metadata{stat: n.stat, xattrs: map[string][]byte{}}
 	for _, name := range names {
 		value, err := readXattr(n.path(), name)
-		if errors.Is(err, unix.ENODATA) { // It was removed in between.
+		if errors.Is(err, unix.ENODATA) { // It was removed meanwhile.
 			continue
 		}
 		if err != nil {
@@ -37,8 +38,8 @@ func metadataOf(n *node) (*metadata, error) {
 	return m, nil
 }
 
-// apply gives the metadata to another node. The order matters: a change of owner clears the set-user-ID bit
-// and security.capability, an access control list changes the mode, and everything changes the times.
+// apply sets the metadata on another node. The order matters: a change of owner clears the set-user-ID bit and
+// security.capability, an access control list changes the mode, and every change updates the times.
 func (m *metadata) apply(n *node) error {
 	if err := m.own(n); err != nil {
 		return err
@@ -66,13 +67,13 @@ func (m *metadata) apply(n *node) error {
 	return nil
 }
 
-// tolerates reports whether a failure only says that this process, or the filesystem, cannot keep an attribute that is
+// tolerates reports whether a failure only means that this process, or the filesystem, cannot keep an attribute that is
 // a privilege or a label: a copy without it allows no more than its original.
 func (m *metadata) tolerates(name string, err error) bool {
 	return m.lenient && !strings.HasPrefix(name, "user.") && refused(err)
 }
 
-// refused reports whether a failure says that something may not or cannot be, now and later: not that a server is away.
+// refused reports whether a failure is permanent, and not a temporary one such as an unavailable server.
 func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EOPNOTSUPP) ||
 		errors.Is(err, unix.EINVAL)
@@ -91,8 +92,8 @@ func listXattrs(path string) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return !belongsToFile(name) }), nil
 }
 
-// belongsToFile leaves out attributes such as btrfs.compression, which another filesystem does not take, and
-// the raw form in which xfs shows access control lists a second time.
+// belongsToFile excludes attributes such as btrfs.compression, which another filesystem does not accept, and the raw
+// form in which xfs shows access control lists a second time.
 func belongsToFile(name string) bool {
 	space, _, _ := strings.Cut(name, ".")
 	switch space {

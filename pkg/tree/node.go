@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrMount says that something is mounted inside the tree. It is never walked into.
+// ErrMount means that a filesystem is mounted inside the tree. The walk never enters it.
 var ErrMount = errors.New("a filesystem is mounted inside the tree")
 
-// node is one entry of a directory, held open: whatever its name comes to stand for, the node stays.
+// node is an open entry of a directory: it stays the same even if its name is reused.
 type node struct {
 	name string
-	fd   int // opened with O_PATH: good for looking, not for reading
+	fd   int // opened with O_PATH: for looking, not for reading
 	stat unix.Stat_t
 }
 
@@ -46,7 +46,7 @@ func openEntry(dir *os.File, name string, flags uint64) (int, error) {
 		switch {
 		case err == nil:
 			return fd, nil
-		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN): // EAGAIN: a rename ran into the walk.
+		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.EAGAIN): // EAGAIN: a rename raced with the walk.
 			continue
 		case errors.Is(err, unix.EXDEV):
 			return -1, fmt.Errorf("at %q: %w", name, ErrMount)
@@ -65,22 +65,22 @@ func openDir(dir *os.File, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// path names the node for system calls that take only a path: the kernel follows the link to the very
-// inode (proc(5), /proc/pid/fd), also when that is a symbolic link.
+// path returns a path of the node for system calls that accept only a path: the kernel follows the link to exactly this
+// inode (proc(5), /proc/pid/fd), even if that is a symbolic link.
 func (n *node) path() string { return "/proc/self/fd/" + strconv.Itoa(n.fd) }
 
 func (n *node) kind() uint32 { return n.stat.Mode & unix.S_IFMT }
 
-// open opens the node for reading, with further flags. Only a regular file or a directory is ever opened.
+// open opens the node for reading, with further flags. It is called only for regular files and directories.
 func (n *node) open(flags int) (*os.File, error) {
 	file, err := os.OpenFile(n.path(), os.O_RDONLY|unix.O_NOATIME|flags, 0)
-	if errors.Is(err, unix.EPERM) { // Only a file's owner, and root, may leave its access time alone.
+	if errors.Is(err, unix.EPERM) { // Only a file's owner and root may use O_NOATIME.
 		return os.OpenFile(n.path(), os.O_RDONLY|flags, 0)
 	}
 	return file, err
 }
 
-// close gives the descriptor back; nothing was written through it that could fail.
+// close closes the descriptor; nothing was written through it that could fail.
 func (n *node) close() { _ = unix.Close(n.fd) }
 
 // closeQuietly closes a file that was only read, or whose data is synced later.

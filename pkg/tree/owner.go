@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrOwner says that a copy could not be given the owner of its original.
+// ErrOwner means that a copy cannot have the owner of its original.
 var ErrOwner = errors.New("the copy cannot have the owner of its original")
 
-// own gives a copy its owner, and sees that it has it: a server may refuse, or may put another one in its place.
+// own sets the owner of a copy, and verifies it: a server may refuse the change, or set another owner.
 func (m *metadata) own(n *node) error {
 	if n.stat.Uid == m.stat.Uid && n.stat.Gid == m.stat.Gid {
 		return nil

@@ -14,34 +14,34 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// flattenDepth is how deep a removal goes before it moves the rest of the tree up beside the top, so that no
-// tree is too deep for it.
+// flattenDepth is the depth at which a removal moves the rest of the tree up beside the top, so that no tree is too
+// deep.
 const flattenDepth = 64
 
-// mostPending is how many directories wait beside the top at a time, where the tree is not deeper than that many times
-// flattenDepth. Whoever ends a removal in its midst leaves no more names there.
+// mostPending is how many directories wait beside the top at a time, unless the tree is deeper than that many times
+// flattenDepth. An interrupted removal leaves no more names there.
 const mostPending = 2048
 
-// errFirst says that what was moved up is to be removed before what it was moved from.
+// errFirst means that the directories that were moved up must be removed first.
 var errFirst = errors.New("what was moved up comes first")
 
-// remover is one removal under way.
+// remover is a removal in progress.
 type remover struct {
-	top     *os.File // the directory that holds what is removed
+	top     *os.File // the directory that holds the tree
 	name    string
-	pending []string // directories that were moved up, of which the last comes first
-	room    int      // how many more may be moved up from the one that is being removed
+	pending []string // directories that were moved up; the last is removed first
+	room    int      // how many more directories may be moved up from the current one
 	moved   int
-	removed int // entries, and those moved up
+	removed int // removed entries, and those moved up
 	left    int // how many more entries may be tried
 }
 
-// Remove removes a file or a directory tree, and is content when there is none. The path must be the caller's
-// own down to its last name. It may move parts of a deep tree beside path, under path's name with a number
-// added: where a crash leaves them, they are to be removed too.
+// Remove removes a file or a directory tree, and succeeds if there is none. The path must belong to the caller up to
+// its last name. Remove may move parts of a deep tree beside path, under path's name with a number added. After a
+// crash, these must be removed, too.
 //
-// It stops at what is mounted inside, with ErrMount: behind it is somebody else's data; and at what seems to have no
-// end, with ErrEndless: what it has removed by then stays so.
+// It stops with ErrMount at a mount inside the tree, because the data behind it belong to others. It stops with
+// ErrEndless at a directory that seems to have no end; entries that are removed by then stay removed.
 func Remove(ctx context.Context, path string) error {
 	top, err := rawfile.Open(filepath.Dir(path), os.O_RDONLY, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,7 +54,7 @@ func Remove(ctx context.Context, path string) error {
 	return RemoveIn(ctx, top, filepath.Base(path))
 }
 
-// RemoveIn is Remove of what has the name in an open directory.
+// RemoveIn is Remove for a name in an open directory.
 func RemoveIn(ctx context.Context, top *os.File, name string) error {
 	return removeIn(ctx, top, name, mostRemoved)
 }
@@ -77,7 +77,7 @@ func removeIn(ctx context.Context, top *os.File, name string, most int) error {
 	return nil
 }
 
-// remove removes one entry of dir, whatever it is.
+// remove removes one entry of dir, of any kind.
 func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth int) error {
 	if err := r.next(ctx, name); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth i
 	return removeError(name, r.unlink(dir, name, unix.AT_REMOVEDIR))
 }
 
-// next begins with an entry, unless there were enough.
+// next starts with an entry, unless too many were tried.
 func (r *remover) next(ctx context.Context, name string) error {
 	if r.left--; r.left < 0 {
 		return fmt.Errorf("at %q: %w, or the tree is too large to be removed at once: %d entries were removed", name,
@@ -115,9 +115,8 @@ func (r *remover) unlink(dir *os.File, name string, flags int) error {
 	return err
 }
 
-// empty removes everything in a directory. What is removed while names are read may hide others, so that
-// it reads again until there are none. When it has read mostBarren times names with nothing behind them, it fails with
-// ErrEndless.
+// empty removes everything in a directory. Removals while names are read may hide other names, so it reads again until
+// there are none. After reading mostBarren times only names without entries, it fails with ErrEndless.
 func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth int) error {
 	dir, err := openDir(parent, name)
 	if err != nil {
@@ -148,7 +147,7 @@ func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth
 	return fmt.Errorf("at %q: %w: nothing was there of what it has shown %d times", name, ErrEndless, mostBarren)
 }
 
-// moveUp puts a directory beside the top, to be removed from there. It fails with errFirst when there is no room.
+// moveUp moves a directory beside the top, to be removed there. It fails with errFirst when there is no room.
 func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 	if r.room == 0 {
 		return errFirst
@@ -160,7 +159,7 @@ func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 		r.moved++
 		target := fmt.Sprintf("%s.%d", r.name, r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), target, unix.RENAME_NOREPLACE)
-		if errors.Is(err, unix.EINVAL) { // NFS has no such flag. A directory replaces an empty one only, which is as well.
+		if errors.Is(err, unix.EINVAL) { // NFS lacks the flag. A directory can only replace an empty one, which is fine.
 			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), target)
 		}
 		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {

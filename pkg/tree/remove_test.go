@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// isEmpty checks that a directory has nothing in it but the names.
+// isEmpty checks that a directory contains only the names.
 func isEmpty(t *testing.T, dir string, but ...string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -61,13 +61,13 @@ func TestRemoveManyEntries(t *testing.T) {
 
 func TestRemoveAnyDepth(t *testing.T) {
 	top := deepTree(t, 1500)
-	blocker := top + ".1" // Where a part of the tree would be moved.
+	blocker := top + ".1" // the target for a part of the tree that is moved up
 	must(t, os.WriteFile(blocker, nil, 0o600))
 	must(t, Remove(t.Context(), top))
 	isEmpty(t, filepath.Dir(top), filepath.Base(blocker))
 }
 
-// A directory that is deep and has many in it leaves few names beside the top, whenever its removal ends.
+// A deep directory with many entries leaves few names beside the top, whenever its removal is interrupted.
 func TestRemoveWideAndDeep(t *testing.T) {
 	const width = 20_000
 	for _, most := range []int{15_000, 1 << 20} {

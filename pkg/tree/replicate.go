@@ -13,48 +13,48 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Replication says how Replicate copies.
+// Replication configures Replicate.
 type Replication struct {
 	// Workers is how many files are copied at a time.
 	Workers int
-	// Links is a directory on the filesystem of the copy that holds one name for each file with several: see hardLink.
+	// Links is a directory on the copy's filesystem that has one name for each file with several names: see hardLink.
 	Links *os.File
-	// Lenient leaves out privileges and labels that the filesystem of the copy does not let this process set.
+	// Lenient omits privileges and labels that the copy's filesystem does not let this process set.
 	Lenient bool
-	// Since, unless it is zero, is a time of the source's filesystem: the copy is what the tree was at that time, or the
-	// outcome is ErrChanged. Ahead is what a Look since then has found. Lag is how old the answer may be when the kernel
-	// is asked about a file of it.
+	// Since, unless zero, is a time of the source's filesystem: the copy is the tree as of that time, or Replicate fails
+	// with ErrChanged. Ahead is from the Survey of a Look since that time. Lag is how out of date the kernel's answer
+	// about a source file may be.
 	Since Instant
 	Ahead Ahead
 	Lag   time.Duration
-	// Direct reads files past what the kernel remembers of them (O_DIRECT, open(2)). Their filesystem must allow that at
-	// any offset, as NFS does.
+	// Direct bypasses the kernel's cache when reading files (O_DIRECT, open(2)). Their filesystem must allow that at any
+	// offset, as NFS does.
 	Direct bool
 	// Progress may be nil.
 	Progress *Progress
-	// Before, unless it is nil, is called before each entry is copied.
+	// Before, unless nil, is called before each entry is copied.
 	Before func(ctx context.Context)
 }
 
-// Progress counts while a copy is under way.
+// Progress has the counters of a copy in progress.
 type Progress struct {
-	Entries atomic.Int64 // what is in its place
-	Bytes   atomic.Int64 // of the files that are
-	Taken   atomic.Int64 // by those files' originals on their disk, in bytes, as Survey counts
+	Entries atomic.Int64 // entries in place
+	Bytes   atomic.Int64 // bytes of files in place
+	Taken   atomic.Int64 // disk usage of those files' originals in bytes, as Survey counts it
 }
 
-// replica is one replication under way.
+// replica is a replication in progress.
 type replica struct {
 	Replication
 	turns chan struct{}
-	ahead Ahead // at the end
+	ahead Ahead // as of the end
 	mu    sync.Mutex
 	err   error // the first failure of a worker
 }
 
-// Replicate makes the directory dst, which is empty and the caller's own, hold a copy of all that the directory src
-// holds, with its metadata, and returns when it is on disk. A change of the source is noticed when its entry is
-// reached, and in any case at the end. After a failure dst holds anything.
+// Replicate fills the directory dst, which must be empty and belong to the caller, with a copy of everything in the
+// directory src, with its metadata, and returns when it is on disk. It notices a change of the source when it reaches
+// the entry, and in any case at the end. After a failure the content of dst is undefined.
 //
 // It fails with ErrMount, ErrTooDeep, ErrChanged, or an error that wraps the kernel's.
 func Replicate(ctx context.Context, dst, src *os.File, how Replication) error {
@@ -88,13 +88,13 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// each calls visit for every entry of a directory. One that has gone meanwhile is not there; after so many of those in
-// a row it fails with ErrEndless.
+// each calls visit for every entry of a directory. It ignores entries that were removed meanwhile. After the given
+// number of those in a row it fails with ErrEndless.
 func each(ctx context.Context, dir *os.File, most int, visit func(n *node) error) error {
 	return eachBut(ctx, dir, most, func(error) bool { return false }, visit)
 }
 
-// eachBut is each without the entries that cannot be opened, where leave says yes to why.
+// eachBut is each, but skips the entries that cannot be opened if leave returns true for the error.
 func eachBut(ctx context.Context, dir *os.File, most int, leave func(error) bool, visit func(n *node) error) error {
 	missing := gone{most: most}
 	if _, err := dir.Seek(0, io.SeekStart); err != nil {
@@ -130,7 +130,7 @@ func eachBut(ctx context.Context, dir *os.File, most int, leave func(error) bool
 	}
 }
 
-// fill copies what is in a directory, its subdirectories one after the other and its files several at a time.
+// fill copies the entries of a directory, its subdirectories one after another and its files several at a time.
 func (r *replica) fill(ctx context.Context, dst, src *os.File, at string, depth int) error {
 	if depth >= maxDepth {
 		return ErrTooDeep
@@ -151,7 +151,7 @@ func (r *replica) fill(ctx context.Context, dst, src *os.File, at string, depth 
 		case n.kind() == unix.S_IFSOCK:
 			n.close()
 			return nil
-		case n.stat.Nlink > 1: // Its names must come one after the other.
+		case n.stat.Nlink > 1: // Its names must be copied one after another.
 			defer n.close()
 			return r.entry(ctx, dst, n)
 		}
@@ -206,8 +206,8 @@ func (r *replica) both(dst *os.File, n *node, work func(to, from *os.File) error
 	return work(to, from)
 }
 
-// entry copies anything but a directory or socket. A name that appears twice, because its directory was changed while
-// it was read, is copied once.
+// entry copies anything but a directory or socket. If the directory is changed while it is read, a name may appear
+// twice: it is copied once.
 func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	defer r.Progress.Entries.Add(1)
 	c := &copier{links: r.Links, lenient: r.Lenient, direct: r.Direct}
@@ -227,7 +227,7 @@ func (r *replica) entry(ctx context.Context, dst *os.File, n *node) error {
 	return err
 }
 
-// settle gives directories their metadata, the deepest first, and sees whether anything was changed.
+// settle sets the metadata of directories, the deepest first, and checks whether an entry was changed.
 func (r *replica) settle(ctx context.Context, dst, src *os.File, at string, depth int) error {
 	if depth >= maxDepth {
 		return ErrTooDeep
@@ -247,7 +247,7 @@ func (r *replica) settle(ctx context.Context, dst, src *os.File, at string, dept
 	return r.finishDir(dst, src, at)
 }
 
-// finishDir gives a directory the metadata of its original.
+// finishDir sets the metadata of a directory's copy.
 func (r *replica) finishDir(dst, src *os.File, at string) error {
 	n, err := openNode(src, ".")
 	if err != nil {
@@ -266,7 +266,7 @@ func (r *replica) finishDir(dst, src *os.File, at string) error {
 	return finish(dst, ".", meta)
 }
 
-// unchanged fails with ErrChanged when an entry of the directory at was changed since the instant of the copy.
+// unchanged fails with ErrChanged if an entry of the directory at was changed since the instant of the copy.
 func (r *replica) unchanged(n *node, at string) error {
 	if !r.Since.IsZero() && r.Since.changed(n) {
 		return &changedError{path.Join(at, n.name)}
@@ -274,7 +274,7 @@ func (r *replica) unchanged(n *node, at string) error {
 	return nil
 }
 
-// seen sums up what is ahead at the end.
+// seen adds an entry to the final sum if it is ahead.
 func (r *replica) seen(n *node, at string) {
 	if !r.Since.IsZero() && r.Since.isAhead(n) {
 		r.ahead.add(path.Join(at, n.name), n)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// replicate replicates into dst, which is made if need be, with a directory for links beside it.
+// replicate replicates into dst, which it creates if needed, with a directory for links beside it.
 func replicate(ctx context.Context, t *testing.T, dst, src string, how Replication) error {
 	t.Helper()
 	for _, dir := range []string{dst, dst + ".links"} {
@@ -46,7 +46,7 @@ func TestReplicateKeepsEverything(t *testing.T) {
 	}
 }
 
-// A copy that is stopped says so, wherever that is.
+// A copy that is stopped anywhere returns an error.
 func TestReplicateStops(t *testing.T) {
 	src := richTree(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -57,7 +57,7 @@ func TestReplicateStops(t *testing.T) {
 	}
 }
 
-// changes are what may be done to a rich tree.
+// changes are the possible changes of a rich tree.
 func changes() map[string]func(dir string) error {
 	return map[string]func(dir string) error{
 		"nothing":     func(string) error { return nil },
@@ -75,7 +75,7 @@ func changes() map[string]func(dir string) error {
 	}
 }
 
-// What was changed after a time is noticed, whatever was changed.
+// Every kind of change after the instant is noticed.
 func TestReplicateNoticesChanges(t *testing.T) {
 	for name, change := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestReplicateNoticesChanges(t *testing.T) {
 	}
 }
 
-// A filesystem's clock was ten minutes ahead when a tree was written, and is right again: the tree can be copied at
-// once, and what is changed meanwhile is noticed all the same, also while the clock is ahead once more.
+// A filesystem's clock was ten minutes ahead when a tree was written, and is right again. The tree can be copied at
+// once, and further changes are noticed all the same, even if the clock is ahead once more.
 func TestClockThatWasSetBack(t *testing.T) {
 	for name, change := range changes() {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestClockThatWasSetBack(t *testing.T) {
 	}
 }
 
-// A pod's link out of the tree is copied as a link, and a directory that becomes one is not followed.
+// A pod's link that leads out of the tree is copied as a link. A directory that is replaced by one is not followed.
 func TestReplicateStaysInside(t *testing.T) {
 	dir := t.TempDir()
 	for _, made := range []string{"src/sub", "secret", "dst"} {
@@ -129,7 +129,7 @@ func TestReplicateStaysInside(t *testing.T) {
 	}
 	must(t, os.WriteFile(filepath.Join(dir, "secret", "file"), []byte("secret"), 0o600))
 	must(t, os.Symlink("../secret", filepath.Join(dir, "src", "link")))
-	// The copy's place is the driver's own, but an earlier run may have left anything that the source had then.
+	// The copy's place belongs to the driver, but an earlier run may have left there anything that the source had then.
 	must(t, os.Symlink("../secret", filepath.Join(dir, "dst", "sub")))
 	if err := replicate(t.Context(), t, filepath.Join(dir, "dst"), filepath.Join(dir, "src"),
 		Replication{Workers: 1}); err == nil {

@@ -20,51 +20,50 @@ const (
 	blockSize = 512
 )
 
-// ErrChanged says that the tree was written to while it was copied.
+// ErrChanged means that the tree was changed while it was copied.
 var ErrChanged = errors.New("the tree was changed while it was copied")
 
-// changedError is ErrChanged with the place.
+// changedError is ErrChanged with the path.
 type changedError struct{ path string }
 
-// Error names the entry that was changed.
+// Error names the changed entry.
 func (e *changedError) Error() string { return fmt.Sprintf("%v: %q", ErrChanged, e.path) }
 
 // Unwrap returns ErrChanged.
 func (e *changedError) Unwrap() error { return ErrChanged }
 
-// Survey is what a look at a tree has found.
+// Survey is the result of a Look.
 type Survey struct {
-	Bytes  int64    // that the files take; hard links count as often as they are
-	Recent []string // the entries that were changed last: one that is changed all the time is among them
-	Ahead  Ahead    // of those of which it is not known when they were changed
+	Bytes  int64    // disk usage of the files; a file counts once for each of its names
+	Recent []string // the most recently changed entries: one that is changed all the time is among them
+	Ahead  Ahead    // of the entries whose change times are unknown
 }
 
-// sighting is an entry that may be one of the recent ones.
+// sighting is a candidate for the recent entries.
 type sighting struct {
 	path string
 	at   unix.Timespec
 }
 
-// surveyor is one survey under way.
+// surveyor is a survey in progress.
 type surveyor struct {
 	since Instant
-	all   bool // what is taken is counted: of all entries, once for all names, and as far as they can be looked at
+	all   bool // for Measure: count all kinds of entries, a file once for all its names, and skip inaccessible ones
 	bytes int64
 	last  []sighting
 	ahead Ahead
 }
 
-// Look surveys the tree below a directory. It fails with ErrChanged as soon as it comes to an entry that was changed
-// since then, unless that is zero; else as Replicate.
+// Look surveys the tree below a directory. It fails with ErrChanged at the first entry that was changed since the
+// instant, unless that is zero; else as Replicate.
 func Look(ctx context.Context, src *os.File, since Instant) (Survey, error) {
 	return look(ctx, src, &surveyor{since: since})
 }
 
-// Measure adds up what a directory and all below it takes on its disk, as far as that can be looked at: what a
-// directory holds that keeps even this process out is left out, and so is what is mounted inside, or gone meanwhile.
-// Hard links share what their file takes. With an error, such as the end of its context, it returns what it has counted
-// by then: a tree can be larger than there is time, deeper than there are descriptors, or endless where a server makes
-// up names.
+// Measure returns the disk usage of a directory and everything below it that is accessible. It skips the content of
+// directories that even this process may not read, mounts inside, and entries that were removed meanwhile. Each hard
+// link counts as its share of the file. With an error, such as the end of the context, it returns the sum so far: a
+// tree may be too large for the time, deeper than there are descriptors, or endless if a server makes up names.
 func Measure(ctx context.Context, src *os.File) (bytes int64, err error) {
 	found, err := look(ctx, src, &surveyor{all: true})
 	return found.Bytes, err
@@ -108,7 +107,7 @@ func (s *surveyor) walk(ctx context.Context, dir *os.File, at string, depth int)
 	})
 }
 
-// leavesOut reports whether the survey goes on without what this is the error of.
+// leavesOut reports whether the survey continues without the entry that caused the error.
 func (s *surveyor) leavesOut(err error) bool {
 	return s.all && (errors.Is(err, fs.ErrPermission) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrMount))
 }
@@ -122,7 +121,7 @@ func (s *surveyor) enter(ctx context.Context, n *node, where string, depth int) 
 	return s.walk(ctx, dir, where, depth)
 }
 
-// take notes an entry.
+// take records an entry. It fails with ErrChanged if the entry was changed since the instant.
 func (s *surveyor) take(n *node, where string) error {
 	switch {
 	case s.since.IsZero():
@@ -143,7 +142,7 @@ func (s *surveyor) take(n *node, where string) error {
 	return nil
 }
 
-// keep forgets all but the latest entries.
+// keep keeps only the most recent entries.
 func (s *surveyor) keep(count int) {
 	slices.SortFunc(s.last, func(a, b sighting) int {
 		return cmp.Or(cmp.Compare(b.at.Sec, a.at.Sec), cmp.Compare(b.at.Nsec, a.at.Nsec))
@@ -151,8 +150,8 @@ func (s *surveyor) keep(count int) {
 	s.last = s.last[:min(count, len(s.last))]
 }
 
-// Unchanged fails with ErrChanged when one of the entries below the directory was changed since then, or is gone. What
-// cannot be looked at has not changed as far as is known.
+// Unchanged fails with ErrChanged if one of the entries below the directory was changed since the instant, or is gone.
+// An entry whose status cannot be read counts as unchanged.
 func Unchanged(src *os.File, entries []string, since Instant) error {
 	how := &unix.OpenHow{
 		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,

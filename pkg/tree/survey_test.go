@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// A look at a tree finds what was changed last, among however many entries, and how much it takes.
+// A Look finds the most recently changed entries among any number of entries, and the disk usage.
 func TestLook(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 3 * batch {
@@ -61,7 +61,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestMeasureLeavesOutWhatIsHidden measures as a user whom a server takes for nobody.
+// TestMeasureLeavesOutWhatIsHidden measures as a user whom a server maps to nobody.
 func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.Chmod(dir, 0o755))
@@ -70,7 +70,7 @@ func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(dir, path), make([]byte, 4096), 0o600))
 	}
 	must(t, os.Chmod(filepath.Join(dir, "hidden"), 0))
-	must(t, os.Chmod(filepath.Join(dir, "closed"), 0o444)) // its names can be read, and nothing else
+	must(t, os.Chmod(filepath.Join(dir, "closed"), 0o444)) // its names can be read, but nothing else
 	src, err := os.Open(dir)
 	must(t, err)
 	defer src.Close()
@@ -86,7 +86,7 @@ func TestMeasureLeavesOutWhatIsHidden(t *testing.T) {
 	})
 }
 
-// taken is what the entries of a directory take on disk.
+// taken returns the disk usage of a directory's entries.
 func taken(t *testing.T, dir string, entries ...string) (sum int64) {
 	t.Helper()
 	for _, entry := range entries {
@@ -97,7 +97,7 @@ func taken(t *testing.T, dir string, entries ...string) (sum int64) {
 	return sum
 }
 
-// TestMeasureCountsWhatIsTaken measures what takes room on a disk: each block once, however many names it has.
+// TestMeasureCountsWhatIsTaken measures the disk usage: each block counts once, however many names it has.
 func TestMeasureCountsWhatIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	must(t, os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755))
@@ -118,7 +118,7 @@ func TestMeasureCountsWhatIsTaken(t *testing.T) {
 	}
 }
 
-// TestMeasureLeavesOutMounts measures a tree in which something is mounted: that is somebody else's.
+// TestMeasureLeavesOutMounts measures a tree with a mount inside, which belongs to others.
 func TestMeasureLeavesOutMounts(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(other, "theirs"), make([]byte, 1<<20), 0o600))
@@ -140,7 +140,7 @@ func TestMeasureLeavesOutMounts(t *testing.T) {
 	}
 }
 
-// ending is a context that ends after it was asked about so often.
+// ending is a context that ends after it was asked a given number of times.
 type ending struct {
 	context.Context //nolint:containedctx // It is one.
 	left            int
@@ -153,7 +153,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// TestMeasureEndsInTime measures a tree for which there is no time: what was counted is known all the same.
+// TestMeasureEndsInTime measures a tree for which there is no time: the sum so far is returned all the same.
 func TestMeasureEndsInTime(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 100 {
