@@ -106,7 +106,7 @@ func statx(dir int, path string, flags int) (unix.Statx_t, error) {
 func stateOf(path string, x unix.Statx_t) (State, error) {
 	if x.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT == 0 {
 		return State{}, backends.Errorf(backends.Unsupported,
-			"this kernel does not tell whether something is mounted at %q: Linux 5.12 or newer is needed", path)
+			"this kernel does not tell whether something is mounted at %q: Linux 5.14 or newer is needed", path)
 	}
 	return State{
 		Exists:  true,
