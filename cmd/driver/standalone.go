@@ -13,7 +13,7 @@ func standalone(registry backends.Registry) *cobra.Command {
 		Short: "Serve controller and node in one process",
 		Long: `Serve a backend's controller and node services in one process on one socket: for a single machine,
 for edge clusters, and for trying things out. It needs root, for mounting.`,
-		Example: `  # Two pools, "directory" and "image", under the data directory
+		Example: `  # One pool, "image", in the data directory
   stowage standalone --backend=local --endpoint=/run/stowage/csi.sock --data-dir=/var/lib/stowage
 
   # Pools of one's own, metrics, and a log for machines
