@@ -12,14 +12,14 @@ import (
 // other place.
 func (e *engine) IsAbsent(_ context.Context, spec backends.Spec) bool {
 	handle := handleOf(volumePrefix, spec.Name)
-	return spec.Topology.IsOnly(e.place) && !e.making.volumes.Running(handle) && e.volumes.isFree(handle) &&
+	return spec.Topology.IsOnly(e.place) && !e.making.volumes.Running(handle) && e.stock.volumes.isFree(handle) &&
 		e.isUnlisted(handle)
 }
 
 // IsSnapshotAbsent reports whether no pool has a snapshot of the name, nor gets it, as IsAbsent does of volumes.
 func (e *engine) IsSnapshotAbsent(_ context.Context, spec backends.SnapshotSpec) bool {
 	handle := handleOf(snapshotPrefix, spec.Name)
-	return spec.Topology.IsOnly(e.place) && !e.making.snapshots.Running(handle) && e.snapshots.isFree(handle) &&
+	return spec.Topology.IsOnly(e.place) && !e.making.snapshots.Running(handle) && e.stock.snapshots.isFree(handle) &&
 		e.isUnlisted(handle)
 }
 
@@ -27,7 +27,7 @@ func (e *engine) IsSnapshotAbsent(_ context.Context, spec backends.SnapshotSpec)
 // the node's volumes must be.
 func (e *engine) IsGroupAbsent(_ context.Context, spec backends.GroupSpec) bool {
 	handle := handleOf(groupPrefix, spec.Name)
-	return !e.making.groups.Running(handle) && e.groups.isFree(handle) && e.isUnlisted(handle)
+	return !e.making.groups.Running(handle) && e.stock.groups.isFree(handle) && e.isUnlisted(handle)
 }
 
 // isUnlisted reports whether no pool's index has the handle. An index also has what may be in its pool and is on no

@@ -32,9 +32,9 @@ func TestAbsenceIsProven(t *testing.T) {
 	isAbsent("the index has it, and no shelf", "w", false)
 	must(t, os.Remove(note))
 
-	must(t, f.volumes.reserve(handle))
+	must(t, f.stock.volumes.reserve(handle))
 	isAbsent("it is being made", "w", false)
-	f.volumes.abandon(handle)
+	f.stock.volumes.abandon(handle)
 	isAbsent("it was not made", "w", true)
 
 	f.shut()

@@ -9,7 +9,14 @@ import (
 // serve opens a pool, takes in what it holds, and serves it from then on. Kinds: Invalid when the configuration is
 // wrong; Busy when another process has it; else Unavailable or what the kernel says: it may be tried again.
 func (e *engine) serve(ctx context.Context, p *pool) error {
-	if err := p.occupy(e); err != nil {
+	path, err := p.locate()
+	if err != nil {
+		return err
+	}
+	if err := e.situate(p, path); err != nil {
+		return err
+	}
+	if err := p.occupy(path, e.dataDir, e.disks); err != nil {
 		return err
 	}
 	c, err := e.load(ctx, p)
@@ -18,11 +25,11 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 		return errors.Join(err, p.janitor.end(context.WithoutCancel(ctx)), p.leave())
 	}
 	e.enlist(p, c)
-	e.adopt(p, c)
-	for _, s := range e.shelves() {
+	e.stock.adopt(p, c)
+	for _, s := range e.stock.shelves() {
 		s.settlePool(p.name)
 	}
-	e.settleOwing(p.name)
+	e.disks.settleOwing(p.name)
 	e.recognize(p)
 	p.trouble.Store(nil)
 	return nil
@@ -52,9 +59,9 @@ func (e *engine) enlist(p *pool, c *contents) {
 }
 
 // adopt puts what was found in a pool on the shelves and on its ledger.
-func (e *engine) adopt(p *pool, c *contents) {
+func (s *stock) adopt(p *pool, c *contents) {
 	for handle, a := range c.away {
-		e.shelfOf(handle).exclude(handle, a)
+		s.shelfOf(handle).exclude(handle, a)
 	}
 	conflict := func(a *away) {
 		if a != nil {
@@ -64,39 +71,17 @@ func (e *engine) adopt(p *pool, c *contents) {
 	for _, v := range c.volumes {
 		r := v.record.Load()
 		p.ledger.add(v.taken)
-		conflict(e.volumes.adopt(r.Handle, v, p.name, v.dir))
+		conflict(s.volumes.adopt(r.Handle, v, p.name, v.dir))
 	}
-	for _, s := range c.snapshots {
-		p.ledger.add(p.kind.cost(s.record.SizeBytes))
-		conflict(e.snapshots.adopt(s.record.Handle, s, p.name, s.dir))
+	for _, one := range c.snapshots {
+		p.ledger.add(p.kind.cost(one.record.SizeBytes))
+		conflict(s.snapshots.adopt(one.record.Handle, one, p.name, one.dir))
 	}
 	for _, g := range c.groups {
 		p.ledger.add(g.record.cost())
 		for _, m := range g.members {
-			conflict(e.snapshots.adopt(m.record.Handle, m, p.name, m.dir))
+			conflict(s.snapshots.adopt(m.record.Handle, m, p.name, m.dir))
 		}
-		conflict(e.groups.adopt(g.record.Handle, g, p.name, g.dir))
+		conflict(s.groups.adopt(g.record.Handle, g, p.name, g.dir))
 	}
-}
-
-// excluder is as much of a shelf as does not depend on its items.
-type excluder interface {
-	exclude(handle string, a *away)
-	readmit(handle string)
-	doubt(a *away)
-	settlePool(pool string)
-	awayFrom(pool string) map[string]*away
-}
-
-func (e *engine) shelves() []excluder { return []excluder{e.volumes, e.snapshots, e.groups} }
-
-// shelfOf is the shelf for handles like this one.
-func (e *engine) shelfOf(handle string) excluder {
-	switch {
-	case strings.HasPrefix(handle, snapshotPrefix):
-		return e.snapshots
-	case strings.HasPrefix(handle, groupPrefix):
-		return e.groups
-	}
-	return e.volumes
 }

@@ -41,7 +41,7 @@ func (v *volume) giveRest() {
 // await waits a little for what is being removed, and for what is to be measured. Who does not say what is free is not
 // measured either.
 func (p *pool) await(ctx context.Context) {
-	limit := p.ledger.disk.engine.limits.Reclaim
+	limit := p.ledger.disk.disks.waiting.limits.Reclaim
 	reclaim, stop := context.WithTimeout(ctx, limit)
 	defer stop()
 	_ = p.janitor.wait(reclaim) // What is still being removed takes its room.

@@ -40,10 +40,10 @@ func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixtu
 // room is the capacity of a pool.
 func (f *fixture) room(pool string) int64 {
 	f.Helper()
-	for _, e := range f.volumes.all() { // What was measured may be a minute old.
+	for _, e := range f.stock.volumes.all() { // What was measured may be a minute old.
 		e.item.last.Store(nil)
 	}
-	for _, e := range f.snapshots.all() {
+	for _, e := range f.stock.snapshots.all() {
 		e.item.last.Store(nil)
 	}
 	c, err := f.Capacity(f.Context(), backends.CapacityQuery{Parameters: &Parameters{Pool: pool}})
@@ -251,7 +251,7 @@ func TestRemovedSinceItWasMeasured(t *testing.T) {
 			must(t, err)
 			f.fill(v.Handle)
 			room := f.room("one")
-			held, err := f.volumes.get(v.Handle)
+			held, err := f.stock.volumes.get(v.Handle)
 			must(t, err)
 			if !again {
 				m := *held.last.Load()
@@ -277,7 +277,7 @@ func TestGivenBackSinceItWasMeasured(t *testing.T) {
 	must(t, err)
 	f.fill(other.Handle)
 	room := f.room("one")
-	held, err := f.volumes.get(v.Handle)
+	held, err := f.stock.volumes.get(v.Handle)
 	must(t, err)
 	m := *held.last.Load()
 	m.soon = time.Now() // Measuring it may have taken long on a busy machine.
@@ -342,7 +342,7 @@ func TestMeasuredWithoutWhatIsFree(t *testing.T) {
 // A tree that takes hours to be measured is given up, and what was counted of it counts.
 func TestMeasuringIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{engine: &engine{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
+		d := &disk{disks: &disks{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
 		var m measured
 		d.measureOne(t.Context(), measuring{&m, "volume", "", func(ctx context.Context, _ string) (int64, error) {
 			<-ctx.Done()
@@ -357,7 +357,7 @@ func TestMeasuringIsBounded(t *testing.T) {
 // A measurement that outlives its call is not taken for the one that the next call wants.
 func TestMeasuredAfterItWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &disk{engine: &engine{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
+		d := &disk{disks: &disks{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
 		var m measured
 		times := int64(0)
 		slow := func(ctx context.Context, _ string) (int64, error) {
@@ -389,7 +389,7 @@ func TestMeasuringIsInTurn(t *testing.T) {
 		f.create("directory", name)
 	}
 	f.room("directory")
-	volumes := f.volumes.all()
+	volumes := f.stock.volumes.all()
 	for i, entry := range volumes { // The last in the order of handles was measured first, and one never.
 		m := *entry.item.last.Load()
 		m.old = time.Now().Add(-time.Duration(i) * time.Hour)

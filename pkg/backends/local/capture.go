@@ -25,7 +25,7 @@ func (e *engine) copyImages(ctx context.Context, copies []dataCopy) error {
 			return err
 		}
 	}
-	looking, cancel := context.WithTimeout(e.calls.With(ctx), lookLimit)
+	looking, cancel := context.WithTimeout(e.waiting.calls.With(ctx), lookLimit)
 	defer cancel()
 	uses, err := findUses(looking, copies)
 	if err != nil {

@@ -262,7 +262,7 @@ func TestNotesOfFreezingThatFail(t *testing.T) {
 	f := newFixture(t)
 	var volumes []*volume
 	for _, name := range []string{"one", "two", "three"} {
-		v, err := f.volumes.get(f.create("image", name).Handle)
+		v, err := f.stock.volumes.get(f.create("image", name).Handle)
 		must(t, err)
 		volumes = append(volumes, v)
 	}
@@ -371,7 +371,7 @@ func TestNobodyBeginsToUseWhatIsBeingCopied(t *testing.T) {
 	f := newFixture(t)
 	for _, pool := range []string{"directory", "image"} {
 		v := f.create(pool, "in "+pool)
-		held, err := f.volumes.get(v.Handle)
+		held, err := f.stock.volumes.get(v.Handle)
 		must(t, err)
 		one, err := held.hold(t.Context())
 		must(t, err)
@@ -520,7 +520,7 @@ func TestWhatIsLateIsNotPublished(t *testing.T) {
 func TestCopyThatIsCancelled(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
-	held, err := f.volumes.get(v.Handle)
+	held, err := f.stock.volumes.get(v.Handle)
 	must(t, err)
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	must(t, unix.Mkfifo(fifo, 0o600))
@@ -553,7 +553,7 @@ func TestWhatIsOursIsNotForgotten(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	given := make(chan error, 1)
 	go func() {
-		given <- second(look(ctx, f.engine, p.path, func() struct{} { close(begun); <-goOn; return struct{}{} }))
+		given <- second(look(ctx, f.waiting, p.path, func() struct{} { close(begun); <-goOn; return struct{}{} }))
 	}()
 	<-begun
 	giveUp()

@@ -22,7 +22,7 @@ func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (
 // fromVolume holds a volume whose contents are to be copied. A directory in use is InUse, because its copy
 // would not be of one instant, unless torn is acceptable.
 func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*origin, error) {
-	v, err := e.volumes.get(handle)
+	v, err := e.stock.volumes.get(handle)
 	if err != nil {
 		return nil, backends.Errorf(classify(err), "the source %q: %w", handle, err)
 	}
@@ -52,7 +52,7 @@ func (e *engine) Restore(ctx context.Context, spec backends.Spec, handle string)
 }
 
 func (e *engine) fromSnapshot(ctx context.Context, handle string) (*origin, error) {
-	s, err := e.snapshots.get(handle)
+	s, err := e.stock.snapshots.get(handle)
 	if err != nil {
 		return nil, backends.Errorf(classify(err), "the source %q: %w", handle, err)
 	}

@@ -230,7 +230,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 	t.Helper()
 	var want []string
 	var sum int64
-	for _, v := range f.volumes.all() {
+	for _, v := range f.stock.volumes.all() {
 		want = append(want, volumesFolder+"/"+v.handle)
 		r := v.item.record.Load()
 		sum += r.SizeBytes
@@ -238,7 +238,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 			t.Errorf("VIOLATION: volume %s is still being grown", v.handle)
 		}
 	}
-	for _, s := range f.snapshots.all() {
+	for _, s := range f.stock.snapshots.all() {
 		if s.item.group == "" {
 			want = append(want, snapshotsFolder+"/"+s.handle)
 		}
@@ -247,7 +247,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 			t.Errorf("VIOLATION: snapshot %s is not whole: %v", s.handle, err)
 		}
 	}
-	for _, g := range f.groups.all() {
+	for _, g := range f.stock.groups.all() {
 		want = append(want, groupsFolder+"/"+g.handle)
 	}
 	f.holdsOnly(want...)
@@ -257,7 +257,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 // childThatFreezes makes a copy that never ends of a volume that is mounted.
 func childThatFreezes(dataDir, handle string, out io.Writer) {
 	e := openChild(dataDir)
-	v, err := e.volumes.get(handle)
+	v, err := e.stock.volumes.get(handle)
 	if err != nil {
 		panic(err)
 	}

@@ -63,9 +63,9 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, source backe
 	from opener) (*backends.Volume, error) {
 	handle := handleOf(volumePrefix, spec.Name)
 	v, err := making[*volume]{
-		shelf: e.volumes, handle: handle, asked: volumeRequest{spec, source},
+		shelf: e.stock.volumes, handle: handle, asked: volumeRequest{spec, source},
 		decide: func(ctx context.Context) (plan[*volume], error) { return e.planVolume(ctx, spec, from) },
-		settle: func(v *volume) { e.volumes.settle(handle, v) },
+		settle: func(v *volume) { e.stock.volumes.settle(handle, v) },
 	}.run(ctx, e.making.volumes)
 	if err != nil {
 		return nil, err
@@ -180,7 +180,7 @@ func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *ori
 	}
 	path, err := e.build(ctx, d, record, o)
 	if err != nil {
-		e.giveUp(d, needed, err)
+		e.stock.giveUp(d, needed, err)
 		return nil, err
 	}
 	p.ledger.give(needed - record.SizeBytes)

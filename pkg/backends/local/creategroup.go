@@ -20,7 +20,7 @@ func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (re
 	defer annotate(&err, "create group", spec.Name)
 	handle := handleOf(groupPrefix, spec.Name)
 	g, err := making[*group]{
-		shelf: e.groups, handle: handle, asked: spec, settle: e.shelve,
+		shelf: e.stock.groups, handle: handle, asked: spec, settle: e.stock.shelve,
 		decide: func(ctx context.Context) (plan[*group], error) { return e.planGroup(ctx, handle, spec) },
 	}.run(ctx, e.making.groups)
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.G
 	}
 	path, err := e.buildGroup(ctx, d, record, volumes)
 	if err != nil {
-		e.giveUp(d, record.cost(), err)
+		e.stock.giveUp(d, record.cost(), err)
 		return nil, err
 	}
 	return newGroup(p, path, record), nil
@@ -82,7 +82,7 @@ func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 		if slices.Contains(handles[:i], handle) {
 			return nil, backends.Errorf(backends.Invalid, "volume %q is named twice: name it once", handle)
 		}
-		v, err := e.volumes.get(handle)
+		v, err := e.stock.volumes.get(handle)
 		if err != nil {
 			return nil, backends.Errorf(classify(err), "volume %q: %w", handle, err)
 		}

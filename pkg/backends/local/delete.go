@@ -18,7 +18,7 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	if err := e.making.volumes.Stop(ctx, handle); err != nil {
 		return err
 	}
-	v, err := e.volumes.toDelete(handle)
+	v, err := e.stock.volumes.toDelete(handle)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 		return err
 	}
 	v.gone.Store(true)
-	e.volumes.remove(handle)
+	e.stock.volumes.remove(handle)
 	return nil
 }
 

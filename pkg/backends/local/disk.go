@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -17,8 +18,8 @@ import (
 
 // disk is a filesystem with the pools that are on it, which share its space.
 type disk struct {
-	engine *engine
-	id     diskID
+	disks *disks // what this one must know of all of them
+	id    diskID
 
 	deciding  sync.Mutex // kept while it is decided whether there is room, however long the filesystem takes to answer
 	measuring *background.Works[struct{}]
@@ -29,13 +30,19 @@ type disk struct {
 
 // disks are the filesystems on which there are pools.
 type disks struct {
-	engine *engine
+	stock   *stock   // what is in all their pools
+	waiting *waiting // for what may not answer
+	log     *slog.Logger
 
 	mu    sync.Mutex
 	known map[diskID]*disk
+	// unserved is, by pool, what those may still take of their filesystems that are not served.
+	unserved map[string]owing
 }
 
-func newDisks(e *engine) *disks { return &disks{engine: e, known: map[diskID]*disk{}} }
+func newDisks(s *stock, w *waiting, log *slog.Logger) *disks {
+	return &disks{stock: s, waiting: w, log: log, known: map[diskID]*disk{}, unserved: map[string]owing{}}
+}
 
 // diskID tells filesystems apart. The subvolumes of a btrfs have device numbers of their own, and one UUID.
 type diskID struct {
@@ -56,7 +63,7 @@ func (ds *disks) join(p *pool) error {
 	}
 	d := ds.known[id]
 	if d == nil {
-		d = &disk{engine: ds.engine, id: id, measuring: background.New[struct{}](mostMeasurements)}
+		d = &disk{disks: ds, id: id, measuring: background.New[struct{}](mostMeasurements)}
 		ds.known[id] = d
 	}
 	d.mu.Lock()
@@ -93,9 +100,9 @@ func (d *disk) all() []*pool {
 // promised is what pools have promised together, and what is not served or cannot be used may still take.
 func (d *disk) promised(pools []*pool) (sum int64) {
 	for _, p := range pools {
-		sum += p.ledger.sum() + d.engine.owesAway(p)
+		sum += p.ledger.sum() + d.disks.stock.owesAway(p)
 	}
-	return sum + d.engine.unservedOn(d.id)
+	return sum + d.disks.unservedOn(d.id)
 }
 
 func diskOf(path string) (diskID, error) {

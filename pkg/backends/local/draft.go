@@ -40,7 +40,7 @@ func (d *draft) discard(size int64) {
 // giveUp discards a draft whose making failed. What may be in its place all the same, because it could neither be made
 // durable there nor be taken back, cannot be used, and is looked at again: to nobody is it said to be gone. The disk
 // counts it with what cannot be used.
-func (e *engine) giveUp(d *draft, size int64, why error) {
+func (s *stock) giveUp(d *draft, size int64, why error) {
 	if d.stray == "" {
 		d.discard(size)
 		return
@@ -50,7 +50,7 @@ func (e *engine) giveUp(d *draft, size int64, why error) {
 		if handle == d.handle {
 			a.folder = d.stray
 		}
-		e.shelfOf(handle).exclude(handle, a)
+		s.shelfOf(handle).exclude(handle, a)
 	}
 	if err := d.pool.discard(d.path, size); err != nil { // It is in its place, or nobody can tell now.
 		d.pool.ledger.give(size)

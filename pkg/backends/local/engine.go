@@ -11,7 +11,6 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
-	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
@@ -22,18 +21,15 @@ type engine struct {
 	place       backends.Topology         // where all volumes and snapshots are
 	boot        string                    // this boot's ID
 	freezeLimit time.Duration             // how long a filesystem may be kept frozen
-	limits      Limits                    // of waiting
 	log         *slog.Logger              //
 	dataDir     string                    //
 	lock        *os.File                  // keeps other processes out of the data directory
 	spareRoom   *spare.Room               // for notes, when that is full
 	pools       []*pool                   // in the order of the configuration, those that are not served too
-	volumes     *shelf[*volume]           //
-	snapshots   *shelf[*snapshot]         // those of groups too
-	groups      *shelf[*group]            //
+	stock       *stock                    // what is in the pools
+	waiting     *waiting                  // for what may not answer
 	now         func() time.Time          // for the time of creation
 	copying     func(ctx context.Context) // is called before each copy of an image or a directory; may be nil
-	calls       deadline.Calls            // what was given up and still runs
 	making      works                     // what outlives its call
 	disks       *disks                    // what pools share
 
@@ -44,8 +40,6 @@ type engine struct {
 	mu    sync.Mutex
 	paths map[string]string     // where pools are that were opened, without symbolic links
 	left  map[string]*knownPool // pools that were served before and that the configuration does not name
-	// unserved is, by pool, what those may still take of their filesystems that are not served.
-	unserved map[string]owing
 }
 
 // grouping is an engine that has pools whose volumes can be copied at one instant, and so can take snapshots of groups.

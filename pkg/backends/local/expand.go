@@ -12,7 +12,7 @@ import (
 func (e *engine) Expand(ctx context.Context, handle string,
 	wanted backends.CapacityRange) (result backends.Expansion, err error) {
 	defer annotate(&err, "expand volume", handle)
-	v, err := e.volumes.get(handle)
+	v, err := e.stock.volumes.get(handle)
 	if err != nil {
 		return result, err
 	}

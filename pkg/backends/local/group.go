@@ -54,18 +54,10 @@ func (e *engine) describeGroup(g *group) *backends.Group {
 	return result
 }
 
-// shelve makes the group and its members known.
-func (e *engine) shelve(g *group) {
-	for _, m := range g.members {
-		e.snapshots.settle(m.record.Handle, m)
-	}
-	e.groups.settle(g.record.Handle, g)
-}
-
 // FindGroup returns the group of that name. Kinds: NotFound.
 func (e *grouping) FindGroup(_ context.Context, name string) (result *backends.Group, err error) {
 	defer annotate(&err, "find group", name)
-	g, err := e.groups.get(handleOf(groupPrefix, name))
+	g, err := e.stock.groups.get(handleOf(groupPrefix, name))
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +67,7 @@ func (e *grouping) FindGroup(_ context.Context, name string) (result *backends.G
 // GetGroup returns the group with the handle. Kinds: NotFound.
 func (e *grouping) GetGroup(_ context.Context, handle string) (result *backends.Group, err error) {
 	defer annotate(&err, "get group", handle)
-	g, err := e.groups.get(handle)
+	g, err := e.stock.groups.get(handle)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +80,7 @@ func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	if err := e.making.groups.Stop(ctx, handle); err != nil {
 		return err
 	}
-	g, err := e.groups.toDelete(handle)
+	g, err := e.stock.groups.toDelete(handle)
 	if err != nil {
 		return err
 	}
@@ -102,10 +94,10 @@ func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	}
 	g.pool.index.drop(g.record.handles()...)
 	g.gone.Store(true)
-	e.groups.remove(handle)
+	e.stock.groups.remove(handle)
 	for _, m := range g.members {
 		m.gone.Store(true)
-		e.snapshots.remove(m.record.Handle)
+		e.stock.snapshots.remove(m.record.Handle)
 	}
 	return nil
 }

@@ -13,8 +13,8 @@ import (
 // Health looks at the pool and at the volume's directory or image. Kinds: NotFound; Busy.
 func (e *engine) Health(ctx context.Context, handle string) (issues []backends.HealthIssue, err error) {
 	defer annotate(&err, "check volume", handle)
-	v, err := e.volumes.get(handle)
-	if a := e.volumes.awayOf(handle); a != nil {
+	v, err := e.stock.volumes.get(handle)
+	if a := e.stock.volumes.awayOf(handle); a != nil {
 		return a.issue(), nil
 	}
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *engine) ListHealth(ctx context.Context,
 		return nil, "", err
 	}
 	var found []entry[backends.VolumeHealth]
-	for _, v := range e.volumes.after(after, 0, every) {
+	for _, v := range e.stock.volumes.after(after, 0, every) {
 		issues, err := e.healthOf(ctx, v)
 		if backends.Is(err, backends.NotFound) {
 			continue
@@ -70,7 +70,7 @@ func (e *engine) health(ctx context.Context, v *volume) ([]backends.HealthIssue,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if issues, err := look(ctx, e, v.pool.path, v.look); err != nil {
+	if issues, err := look(ctx, e.waiting, v.pool.path, v.look); err != nil {
 		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: poolSilent, Message: err.Error()}}, ctx.Err()
 	} else if len(issues) == 0 {
 		return nil, nil

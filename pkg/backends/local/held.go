@@ -71,17 +71,17 @@ func nothingHeld([]*pool) holding { return holding{free: math.MaxInt64} }
 
 // held is what all that is in the pools has of what was promised. It looks at last where a thing is first: what is made
 // or deleted meanwhile is not counted twice.
-func (e *engine) held(pools []*pool) holding {
+func (s *stock) held(pools []*pool) holding {
 	sum := holding{free: math.MaxInt64}
 	for _, p := range pools {
 		sum.bytes += p.heldIn(trashFolder)
 	}
-	for _, entry := range e.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) {
-			sum.add(s.pool.kind.holds(s.thing()))
+	for _, entry := range s.snapshots.all() {
+		if one := entry.item; one != nil && slices.Contains(pools, one.pool) {
+			sum.add(one.pool.kind.holds(one.thing()))
 		}
 	}
-	for _, entry := range e.volumes.all() {
+	for _, entry := range s.volumes.all() {
 		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
 			sum.add(v.pool.kind.holds(v.thing()))
 		}
@@ -94,13 +94,13 @@ func (e *engine) held(pools []*pool) holding {
 
 // owed is how many bytes the pools need beyond what they have promised: a snapshot that was promised nothing, and has
 // its blocks in common with its volume, lacks them once the volume is overwritten.
-func (e *engine) owed(pools []*pool) (sum int64) {
+func (s *stock) owed(pools []*pool) (sum int64) {
 	if !slices.ContainsFunc(pools, (*pool).owesSnapshots) {
 		return 0
 	}
-	for _, entry := range e.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) && s.pool.owesSnapshots() {
-			sum += s.record.SizeBytes
+	for _, entry := range s.snapshots.all() {
+		if one := entry.item; one != nil && slices.Contains(pools, one.pool) && one.pool.owesSnapshots() {
+			sum += one.record.SizeBytes
 		}
 	}
 	return sum

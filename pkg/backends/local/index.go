@@ -22,8 +22,8 @@ type index struct {
 	apart bool // whether the pool is on another filesystem, which may come back from a power failure when this one has not
 }
 
-func (e *engine) indexOf(pool string) index {
-	return index{dir: filepath.Join(e.dataDir, indexFolder, pool)}
+func indexOf(dataDir, pool string) index {
+	return index{dir: filepath.Join(dataDir, indexFolder, pool)}
 }
 
 // add enters handles. What is on one filesystem with the pool is made durable by what follows there; should it not be,

@@ -23,7 +23,7 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 				Message: failure.OneLine(a.why).Error()})
 			continue
 		}
-		seen, err := look(ctx, e, p.path, p.inspect)
+		seen, err := look(ctx, e.waiting, p.path, p.inspect)
 		if err != nil {
 			seen = &backends.StorageIssue{Unreachable: true, Reason: poolSilent, Message: err.Error()}
 		}
@@ -45,7 +45,7 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 // inspectEntries tells of what cannot be used in a pool that is served.
 func (e *engine) inspectEntries(p *pool) *backends.StorageIssue {
 	count, issue := 0, &backends.StorageIssue{}
-	for _, s := range e.shelves() {
+	for _, s := range e.stock.shelves() {
 		for handle, a := range s.awayFrom(p.name) {
 			count++
 			issue.Reason = a.reason

@@ -55,7 +55,7 @@ func (e *engine) knownPool(name string) *knownPool {
 	if record, err := readPoolRecord(filepath.Join(e.dataDir, knownFolder, name)); err == nil && record != nil {
 		k.id, k.kind = record.ID, record.Type
 	}
-	handles, path, err := e.indexOf(name).read()
+	handles, path, err := indexOf(e.dataDir, name).read()
 	if err != nil {
 		e.log.Warn("the index of a pool could not be read", "pool", name, "error", err)
 	}
@@ -69,7 +69,7 @@ func (e *engine) scan(k *knownPool) {
 	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind.kind()}
 	var owes owing
 	var handles []string
-	is, err := look(e.life, e, p.path, func() bool {
+	is, err := look(e.life, e.waiting, p.path, func() bool {
 		if !p.is(k.id) {
 			return false
 		}
@@ -79,7 +79,7 @@ func (e *engine) scan(k *knownPool) {
 	if err != nil || !is {
 		return
 	}
-	e.noteOwing(k.name, owes)
+	e.disks.noteOwing(k.name, owes)
 	if handles == nil {
 		return
 	}
@@ -163,10 +163,10 @@ func (e *engine) takeStock(s settings) error {
 // exclude notes that what a pool holds cannot be used.
 func (e *engine) exclude(k *knownPool, a *away) {
 	for _, handle := range k.handles {
-		e.shelfOf(handle).exclude(handle, a)
+		e.stock.shelfOf(handle).exclude(handle, a)
 	}
 	if !k.complete {
-		for _, s := range e.shelves() {
+		for _, s := range e.stock.shelves() {
 			s.doubt(a)
 		}
 	}
@@ -182,8 +182,8 @@ func (e *engine) recognize(p *pool) {
 		e.mu.Lock()
 		delete(e.left, k.name)
 		e.mu.Unlock()
-		e.settleOwing(k.name)
-		for _, s := range e.shelves() {
+		e.disks.settleOwing(k.name)
+		for _, s := range e.stock.shelves() {
 			s.settlePool(k.name)
 		}
 		if err := e.forget(k.name); err != nil {
@@ -196,7 +196,7 @@ func (e *engine) recognize(p *pool) {
 // forget removes what the data directory knows of a pool: the identity last, so that it is known as long as anything
 // is.
 func (e *engine) forget(name string) error {
-	if err := os.RemoveAll(e.indexOf(name).dir); err != nil {
+	if err := os.RemoveAll(indexOf(e.dataDir, name).dir); err != nil {
 		return err
 	}
 	known := filepath.Join(e.dataDir, knownFolder)

@@ -53,7 +53,7 @@ func (l *ledger) take(ctx context.Context, size int64) error {
 func (l *ledger) takeNow(size int64) error {
 	r, err := l.look(nothingHeld)
 	if err == nil && size > r.available {
-		r, err = l.look(l.disk.engine.held)
+		r, err = l.look(l.disk.disks.stock.held)
 	}
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (l *ledger) takeNow(size int64) error {
 
 // room is how much more can be promised. Kinds: Unavailable when the filesystem does not answer.
 func (l *ledger) room(ctx context.Context) (room, error) {
-	return decide(ctx, l, func() (room, error) { return l.look(l.disk.engine.held) }, nil)
+	return decide(ctx, l, func() (room, error) { return l.look(l.disk.disks.stock.held) }, nil)
 }
 
 // freeNow is how much is free. Kinds: Unavailable when the filesystem does not answer.
@@ -77,8 +77,8 @@ func (l *ledger) freeNow(ctx context.Context) (int64, error) { return decide(ctx
 // decide has it decided about room while nobody else does for the same filesystem, and gives up on one that does not
 // answer: a decision that comes later is undone. Kinds: the work's; Unavailable.
 func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo func(T)) (T, error) {
-	e := l.disk.engine
-	ctx, cancel := context.WithTimeout(e.calls.With(ctx), e.limits.Look)
+	w := l.disk.disks.waiting
+	ctx, cancel := context.WithTimeout(w.calls.With(ctx), w.limits.Look)
 	defer cancel()
 	return deadline.Do(ctx, deadline.Call{Name: "asking for the room in " + l.path}, func(context.Context) (T, error) {
 		l.disk.deciding.Lock()
@@ -109,7 +109,7 @@ func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 		return room{}, err
 	}
 	free, kept := min(before, after, held.free), l.reserve.of(size)
-	there := usable(free) + held.bytes - l.disk.engine.owed(pools) - kept
+	there := usable(free) + held.bytes - l.disk.disks.stock.owed(pools) - kept
 	r := room{available: int64(l.overcommit*float64(there)) - promised, because: func() string {
 		return fmt.Sprintf("the filesystem of %s has %d bytes free, volumes hold %d bytes of the %d that are promised "+
 			"there, %d are kept free, and overcommit is %v",

@@ -95,7 +95,7 @@ func TestPoolsOfAnOlderVersionAreIndexedAtTheFirstStart(t *testing.T) {
 	f, v, pools := left(t)
 	must(t, os.RemoveAll(filepath.Join(f.options.DataDir, "held")))
 	f.open()
-	if !f.indexOf("fast").holds(t, v.Handle) {
+	if !indexOf(f.dataDir, "fast").holds(t, v.Handle) {
 		t.Error("the index lacks the volume")
 	}
 	f.shut()
@@ -136,7 +136,7 @@ func TestIndexFollowsWhatIsMadeAndDeleted(t *testing.T) {
 	if _, err := f.Create(t.Context(), spec); err == nil {
 		t.Fatal("a volume of a pebibyte was made")
 	}
-	x := f.indexOf("image")
+	x := indexOf(f.dataDir, "image")
 	have, _, err := x.read()
 	must(t, err)
 	want := []string{g.Handle, memberHandle(g.Handle, 0), s.Handle, v.Handle}

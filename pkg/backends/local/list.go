@@ -15,7 +15,8 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 	if err != nil {
 		return nil, "", err
 	}
-	entries, next := pagetoken.Cut(e.volumes.after(after, oneMore(page.Limit), every), page.Limit, entry[*volume].key)
+	entries := e.stock.volumes.after(after, oneMore(page.Limit), every)
+	entries, next = pagetoken.Cut(entries, page.Limit, entry[*volume].key)
 	for _, entry := range entries {
 		volumes = append(volumes, *e.describeEntry(entry))
 	}
@@ -39,7 +40,7 @@ func (e *engine) ListSnapshots(
 	if err != nil {
 		return nil, "", err
 	}
-	entries := e.snapshots.after(after, oneMore(page.Limit), func(s entry[*snapshot]) bool {
+	entries := e.stock.snapshots.after(after, oneMore(page.Limit), func(s entry[*snapshot]) bool {
 		// Of what was never read the volume is not known.
 		return s.item != nil && (volume == "" || s.item.record.Volume == volume)
 	})

@@ -189,7 +189,7 @@ func (f *fixture) snapshot(name, volume string) *backends.Snapshot {
 // data is the path of a volume's directory or image, without using it.
 func (f *fixture) data(handle string) string {
 	f.Helper()
-	v, err := f.volumes.get(handle)
+	v, err := f.stock.volumes.get(handle)
 	must(f, err)
 	return v.data()
 }

@@ -15,9 +15,9 @@ func TestNothingIsGoneWhileItIsMade(t *testing.T) {
 		reserve func(handle string) error
 		delete  func(ctx context.Context, handle string) error
 	}{
-		"volume":   {volumePrefix, f.volumes.reserve, f.Delete},
-		"snapshot": {snapshotPrefix, f.snapshots.reserve, f.DeleteSnapshot},
-		"group":    {groupPrefix, f.groups.reserve, f.DeleteGroup},
+		"volume":   {volumePrefix, f.stock.volumes.reserve, f.Delete},
+		"snapshot": {snapshotPrefix, f.stock.snapshots.reserve, f.DeleteSnapshot},
+		"group":    {groupPrefix, f.stock.groups.reserve, f.DeleteGroup},
 	} {
 		handle := handleOf(c.prefix, "w")
 		if err := c.reserve(handle); err != nil {

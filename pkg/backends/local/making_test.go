@@ -126,7 +126,7 @@ func TestCopiesOutliveTheirCalls(t *testing.T) {
 // snapshotData is the path of a snapshot's data.
 func (f *fixture) snapshotData(handle string) string {
 	f.Helper()
-	s, err := f.snapshots.get(handle)
+	s, err := f.stock.snapshots.get(handle)
 	must(f, err)
 	return s.data()
 }

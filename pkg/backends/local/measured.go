@@ -70,7 +70,7 @@ func (m measuring) since() time.Time {
 // measure finds out what is to be found out about the pools, which have so many bytes free, as far as it gets to that
 // before the context ends: the rest goes on in the background. What waits for longest comes first.
 func (d *disk) measure(ctx context.Context, free int64) {
-	due := slices.DeleteFunc(d.measurable(), func(m measuring) bool { return !m.isDue(free) })
+	due := slices.DeleteFunc(d.disks.stock.measurable(d.all()), func(m measuring) bool { return !m.isDue(free) })
 	slices.SortStableFunc(due, func(a, b measuring) int { return a.since().Compare(b.since()) })
 	for _, m := range due {
 		d.measureOne(ctx, m, free)
@@ -78,16 +78,15 @@ func (d *disk) measure(ctx context.Context, free int64) {
 }
 
 // measurable is all in the pools that does not say at once what it holds.
-func (d *disk) measurable() (found []measuring) {
-	pools := d.all()
-	for _, entry := range d.engine.volumes.all() {
+func (s *stock) measurable(pools []*pool) (found []measuring) {
+	for _, entry := range s.volumes.all() {
 		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
 			found = append(found, v.pool.measurable(entry.handle, v.thing())...)
 		}
 	}
-	for _, entry := range d.engine.snapshots.all() {
-		if s := entry.item; s != nil && slices.Contains(pools, s.pool) {
-			found = append(found, s.pool.measurable(entry.handle, s.thing())...)
+	for _, entry := range s.snapshots.all() {
+		if one := entry.item; one != nil && slices.Contains(pools, one.pool) {
+			found = append(found, one.pool.measurable(entry.handle, one.thing())...)
 		}
 	}
 	return found
@@ -109,7 +108,7 @@ func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 		err = d.measureNow(ctx, m, free)
 	}
 	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
-		d.engine.log.Debug("it cannot be told how much is held: what was found counts", "of", m.handle, "error", err)
+		d.disks.log.Debug("it cannot be told how much is held: what was found counts", "of", m.handle, "error", err)
 	}
 }
 

@@ -59,7 +59,7 @@ func (e *engine) tend(p *pool) <-chan error {
 func (e *engine) refuse(p *pool, err error) {
 	p.fails(err)
 	e.exclude(e.knownPool(p.name), p.trouble.Load())
-	e.noteOwing(p.name, p.asConfigured().owesAll())
+	e.disks.noteOwing(p.name, p.asConfigured().owesAll())
 	if !p.told && e.life.Err() == nil {
 		p.told = true
 		p.log.Error("a pool cannot be used: all others are served, and it is tried again", "path", p.settings.path, "error",
@@ -79,21 +79,15 @@ func (e *engine) mend(p *pool) {
 		p.discardDrafts()
 	}
 	p.janitor.again()
-	for _, s := range e.shelves() {
+	for _, s := range e.stock.shelves() {
 		for name, a := range s.awayFrom(p.name) {
-			if a.folder != "" && !e.isMade(name) && e.life.Err() == nil {
+			if a.folder != "" && !e.stock.isMade(name) && e.life.Err() == nil {
 				e.mendEntry(p, s, name, a)
 			}
 		}
 	}
 	e.clearReleased(p)
 	e.thawAgain(p)
-}
-
-// isMade reports whether something is being made under the handle, or was until just now: who has failed to make what
-// is in its place all the same still has the handle. While that is away nobody else gets it.
-func (e *engine) isMade(handle string) bool {
-	return e.volumes.isMade(handle) || e.snapshots.isMade(handle) || e.groups.isMade(handle)
 }
 
 // mendEntry reads again an entry that could not be read.
@@ -120,17 +114,17 @@ func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
 func (e *engine) adoptWhole(p *pool, c *contents) {
 	p.ledger.disk.deciding.Lock()
 	defer p.ledger.disk.deciding.Unlock()
-	e.adopt(p, c)
+	e.stock.adopt(p, c)
 }
 
 // readmitMembers ends what was noted of the members of a group that is gone. Their handles follow from its own.
 func (e *engine) readmitMembers(p *pool, group string) {
 	for i := 0; ; i++ {
 		member := memberHandle(group, i)
-		if e.snapshots.awayOf(member) == nil {
+		if e.stock.snapshots.awayOf(member) == nil {
 			return
 		}
 		p.index.drop(member)
-		e.snapshots.readmit(member)
+		e.stock.snapshots.readmit(member)
 	}
 }

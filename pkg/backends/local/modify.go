@@ -15,7 +15,7 @@ func (e *engine) Modify(ctx context.Context, handle string, mutable any) (err er
 	if err != nil {
 		return err
 	}
-	v, err := e.volumes.get(handle)
+	v, err := e.stock.volumes.get(handle)
 	if err != nil {
 		return err
 	}

@@ -13,28 +13,26 @@ import (
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
+// locate makes the pool's directory if it is missing, and finds where that is without symbolic links.
+func (p *pool) locate() (path string, err error) {
+	if err := durable.MakeAll(p.settings.path, 0o700); err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(p.settings.path)
+}
+
 // occupy takes the pool's directory and makes what is missing in it. It writes nothing to a pool that lacks nothing:
 // one that is full, or can only be read, is served like any other.
-func (p *pool) occupy(e *engine) error {
-	if err := durable.MakeAll(p.settings.path, 0o700); err != nil {
-		return err
-	}
-	path, err := filepath.EvalSymlinks(p.settings.path)
-	if err != nil {
-		return err
-	}
-	if err := e.situate(p, path); err != nil {
-		return err
-	}
+func (p *pool) occupy(path, dataDir string, ds *disks) (err error) {
 	p.path = path
 	if p.lock, err = dirlock.Lock(path); err != nil {
 		return err
 	}
-	if err := p.open(e); err != nil {
+	if err := p.open(dataDir); err != nil {
 		return errors.Join(err, p.lock.Close())
 	}
 	p.ledger = newLedger(p)
-	if err := e.disks.join(p); err != nil {
+	if err := ds.join(p); err != nil {
 		return errors.Join(err, p.lock.Close())
 	}
 	p.janitor = newJanitor(p.log, p.ledger)
@@ -42,8 +40,8 @@ func (p *pool) occupy(e *engine) error {
 }
 
 // open makes sure that the pool is the right one, makes its folders and finds out what its filesystem can do.
-func (p *pool) open(e *engine) error {
-	if err := p.identify(e.dataDir); err != nil {
+func (p *pool) open(dataDir string) error {
+	if err := p.identify(dataDir); err != nil {
 		return err
 	}
 	if err := p.makeFolders(); err != nil {
@@ -59,10 +57,10 @@ func (p *pool) open(e *engine) error {
 	}
 	p.findDevice()
 	var home, here unix.Stat_t
-	if err := errors.Join(unix.Stat(e.dataDir, &home), unix.Stat(p.path, &here)); err != nil {
+	if err := errors.Join(unix.Stat(dataDir, &home), unix.Stat(p.path, &here)); err != nil {
 		return err
 	}
-	p.index = e.indexOf(p.name)
+	p.index = indexOf(dataDir, p.name)
 	p.index.apart = home.Dev != here.Dev
 	p.warn()
 	return nil

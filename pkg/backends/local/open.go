@@ -22,7 +22,7 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 		return nil, err
 	}
 	if err := e.start(ctx, options.Config); err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.limits.Open)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), e.waiting.limits.Open)
 		defer cancel()
 		return nil, errors.Join(err, e.Close(ctx))
 	}
@@ -71,13 +71,13 @@ func newEngine(options backends.Options) (*engine, error) {
 	}
 	life, stop := context.WithCancel(context.Background())
 	e := &engine{
-		life: life, stop: stop, paths: map[string]string{}, left: map[string]*knownPool{}, unserved: map[string]owing{},
+		life: life, stop: stop, paths: map[string]string{}, left: map[string]*knownPool{},
 		node: options.NodeID, place: backends.Topology{topologyKey(options.Driver): options.NodeID}, boot: boot,
-		dataDir: dataDir, lock: lock, log: log, now: time.Now, limits: Limits{}.orDefault(),
-		volumes: newShelf[*volume]("volume"), snapshots: newShelf[*snapshot]("snapshot"), groups: newShelf[*group]("group"),
+		dataDir: dataDir, lock: lock, log: log, now: time.Now,
+		stock: newStock(), waiting: &waiting{limits: Limits{}.orDefault()},
 		making: newWorks(),
 	}
-	e.disks = newDisks(e)
+	e.disks = newDisks(e.stock, e.waiting, log)
 	e.makeUsedNotes()
 	e.dropReleased()
 	return e, nil
@@ -96,7 +96,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	if err != nil {
 		return err
 	}
-	e.freezeLimit, e.limits = s.freezeLimit, s.limits
+	e.freezeLimit, e.waiting.limits = s.freezeLimit, s.limits
 	for i := range s.pools {
 		e.pools = append(e.pools, newPool(s.pools[i], e.log))
 	}
@@ -121,8 +121,8 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 // openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the
 // configuration is wrong, or another process works with it.
 func (e *engine) openPools(ctx context.Context) error {
-	e.foreseeOwing(ctx)
-	ctx, cancel := context.WithTimeoutCause(ctx, e.limits.Open, errSlow)
+	e.disks.foresee(ctx, e.pools)
+	ctx, cancel := context.WithTimeoutCause(ctx, e.waiting.limits.Open, errSlow)
 	defer cancel()
 	outcomes := make([]<-chan error, len(e.pools))
 	for i, p := range e.pools {

@@ -235,7 +235,7 @@ func TestUnusualValues(t *testing.T) {
 
 func (f *fixture) volumesRecord(handle string) *volumeRecord {
 	f.Helper()
-	v, err := f.volumes.get(handle)
+	v, err := f.stock.volumes.get(handle)
 	must(f, err)
 	return v.record.Load()
 }

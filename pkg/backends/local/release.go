@@ -17,7 +17,7 @@ const releasedFolder = "released"
 
 // Used reports whether the volume is in use. Of one that cannot be reached now it cannot be told.
 func (e *engine) Used(_ context.Context, handle string) bool {
-	v, err := e.volumes.get(handle)
+	v, err := e.stock.volumes.get(handle)
 	if err != nil {
 		return !backends.Is(err, backends.NotFound)
 	}
@@ -28,9 +28,9 @@ func (e *engine) Used(_ context.Context, handle string) bool {
 // lacks: where its own note cannot be removed the data directory gets another. Kinds: Busy while it is being copied.
 func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "release volume", handle)
-	v, ok := e.volumes.here(handle)
+	v, ok := e.stock.volumes.here(handle)
 	if !ok {
-		if _, err := e.volumes.get(handle); backends.Is(err, backends.Unusable) && isHandle(volumePrefix, handle) {
+		if _, err := e.stock.volumes.get(handle); backends.Is(err, backends.Unusable) && isHandle(volumePrefix, handle) {
 			e.unuse(handle)
 			e.noteReleased(handle)
 		}
@@ -137,7 +137,7 @@ func (e *engine) clearReleased(p *pool) {
 		return // There are none, or they are tried again.
 	}
 	for _, entry := range entries {
-		if v, ok := e.volumes.here(entry.Name()); ok && v.pool == p {
+		if v, ok := e.stock.volumes.here(entry.Name()); ok && v.pool == p {
 			e.clearNotes(v)
 		}
 	}

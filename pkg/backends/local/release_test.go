@@ -19,9 +19,9 @@ func TestMendingWaitsForNoCopy(t *testing.T) {
 		for _, boot := range []string{"", "an earlier boot"} {
 			t.Run(pool+" "+boot, func(t *testing.T) {
 				f := newFixture(t)
-				copied, err := f.volumes.get(f.create(pool, "copied").Handle)
+				copied, err := f.stock.volumes.get(f.create(pool, "copied").Handle)
 				must(t, err)
-				frozen, err := f.volumes.get(f.create(pool, "frozen").Handle)
+				frozen, err := f.stock.volumes.get(f.create(pool, "frozen").Handle)
 				must(t, err)
 				handle := copied.record.Load().Handle
 				must(t, durable.MakeAll(f.releasedNotes(), 0o700))

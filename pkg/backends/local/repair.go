@@ -96,7 +96,7 @@ func (e *engine) thawFirst(ctx context.Context, volumes []*volume) error {
 
 // thawAgain thaws what could not be thawed before. Who copies a volume has it for himself, and thaws it himself.
 func (e *engine) thawAgain(p *pool) {
-	for _, entry := range e.volumes.all() {
+	for _, entry := range e.stock.volumes.all() {
 		v := entry.item
 		if v == nil || v.pool != p || !v.frozen.Load() {
 			continue
@@ -113,8 +113,8 @@ func (e *engine) thawAgain(p *pool) {
 
 // thawAway thaws what no volume on the shelf stands for: its record cannot be read, or it is one of two of its name.
 func (e *engine) thawAway(p *pool) {
-	for name := range e.volumes.awayFrom(p.name) {
-		if v, ok := e.volumes.here(name); ok && v.pool == p {
+	for name := range e.stock.volumes.awayFrom(p.name) {
+		if v, ok := e.stock.volumes.here(name); ok && v.pool == p {
 			continue
 		}
 		unread := newVolume(p, p.entry(volumesFolder, name), &volumeRecord{Handle: name})
@@ -128,7 +128,7 @@ func (e *engine) thawAway(p *pool) {
 // answer: its pool is served, and it is tried again. Until what was given up has come back no other begins, so that
 // none comes late, into a copy. Kinds: Unavailable.
 func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
-	ctx, cancel := context.WithTimeout(e.calls.With(ctx), e.limits.Look)
+	ctx, cancel := context.WithTimeout(e.waiting.calls.With(ctx), e.waiting.limits.Look)
 	defer cancel()
 	call := deadline.Call{Name: "thawing what is on the volume in " + v.dir}
 	thawed, err := deadline.Do(ctx, call, func(ctx context.Context) (bool, error) {

@@ -128,7 +128,7 @@ func TestWhatACrashLeftHoldsWhatItTakes(t *testing.T) {
 		must(t, os.WriteFile(path, make([]byte, 1<<20), 0o600))
 	}
 	must(t, p.sweep(&report{}))
-	if held := f.held([]*pool{p}).bytes; held < 4<<20 || p.ledger.sum() != held {
+	if held := f.stock.held([]*pool{p}).bytes; held < 4<<20 || p.ledger.sum() != held {
 		t.Errorf("%d bytes are held, and %d promised", held, p.ledger.sum())
 	}
 	f.reopen()
@@ -147,7 +147,7 @@ func TestEveryStepOfExpand(t *testing.T) {
 			must(t, err)
 			record := *f.volumesRecord(v.Handle)
 			record.SizeBytes, record.ExpandingFromBytes = 8<<20, 4<<20
-			held, err := f.volumes.get(v.Handle)
+			held, err := f.stock.volumes.get(v.Handle)
 			must(t, err)
 			must(t, held.replaceRecord(&record))
 			must(t, os.Truncate(held.data(), image))
@@ -171,7 +171,7 @@ func TestGrowingDoesNotHideLostData(t *testing.T) {
 	v := f.create("image", "one")
 	record := *f.volumesRecord(v.Handle)
 	record.SizeBytes, record.ExpandingFromBytes = 8<<20, 4<<20
-	held, err := f.volumes.get(v.Handle)
+	held, err := f.stock.volumes.get(v.Handle)
 	must(t, err)
 	must(t, held.replaceRecord(&record))
 	must(t, os.Truncate(held.data(), 4096))

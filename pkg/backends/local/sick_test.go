@@ -359,7 +359,7 @@ func TestThawThatHangs(t *testing.T) {
 	server.Stop(t)
 	f.open()
 	f.awaits("image")
-	held, err := f.volumes.get(v.Handle)
+	held, err := f.stock.volumes.get(v.Handle)
 	must(t, err)
 	if !held.frozen.Load() {
 		t.Error("it is not known that it may be frozen still")
@@ -398,7 +398,7 @@ func TestPoolThatHangsStopsItselfOnly(t *testing.T) {
 			t.Errorf("round %d: the other is %+v", round, pools[1])
 		}
 	}
-	if v, err := f.volumes.get(quick); err != nil || v.last.Load() == nil {
+	if v, err := f.stock.volumes.get(quick); err != nil || v.last.Load() == nil {
 		t.Errorf("the volume in the other pool was not measured (%v)", err)
 	}
 	hasKind(t, "Create", second(f.Create(t.Context(), specIn("slow", "more"))), backends.Unavailable)

@@ -45,9 +45,9 @@ func (e *engine) CreateSnapshot(ctx context.Context,
 	defer annotate(&err, "create snapshot", spec.Name)
 	handle := handleOf(snapshotPrefix, spec.Name)
 	s, err := making[*snapshot]{
-		shelf: e.snapshots, handle: handle, asked: spec,
+		shelf: e.stock.snapshots, handle: handle, asked: spec,
 		decide: func(ctx context.Context) (plan[*snapshot], error) { return e.planSnapshot(ctx, handle, spec) },
-		settle: func(s *snapshot) { e.snapshots.settle(handle, s) },
+		settle: func(s *snapshot) { e.stock.snapshots.settle(handle, s) },
 	}.run(ctx, e.making.snapshots)
 	if err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origi
 	}
 	path, err := e.buildSnapshot(ctx, d, record, o)
 	if err != nil {
-		e.giveUp(d, needed, err)
+		e.stock.giveUp(d, needed, err)
 		return nil, err
 	}
 	p.ledger.give(needed - p.kind.cost(record.SizeBytes))
@@ -126,7 +126,7 @@ func (e *engine) buildSnapshot(ctx context.Context, d *draft, record *snapshotRe
 // FindSnapshot returns the snapshot of that name. Kinds: NotFound.
 func (e *engine) FindSnapshot(_ context.Context, spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "find snapshot", spec.Name)
-	s, err := e.snapshots.get(handleOf(snapshotPrefix, spec.Name))
+	s, err := e.stock.snapshots.get(handleOf(snapshotPrefix, spec.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (e *engine) FindSnapshot(_ context.Context, spec backends.SnapshotSpec) (re
 // GetSnapshot returns the snapshot with the handle. Kinds: NotFound.
 func (e *engine) GetSnapshot(_ context.Context, handle string) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "get snapshot", handle)
-	s, err := e.snapshots.get(handle)
+	s, err := e.stock.snapshots.get(handle)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) 
 	if err := e.making.snapshots.Stop(ctx, handle); err != nil {
 		return err
 	}
-	s, err := e.snapshots.toDelete(handle)
+	s, err := e.stock.snapshots.toDelete(handle)
 	if err != nil {
 		return err
 	}
@@ -166,6 +166,6 @@ func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) 
 		return err
 	}
 	s.gone.Store(true)
-	e.snapshots.remove(handle)
+	e.stock.snapshots.remove(handle)
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 // when the data is not there; Busy while it is being copied.
 func (e *engine) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
-	v, err := e.volumes.get(a.Handle)
+	v, err := e.stock.volumes.get(a.Handle)
 	if err != nil {
 		return nil, err
 	}

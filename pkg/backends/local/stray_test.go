@@ -49,12 +49,12 @@ func TestStrayIsFound(t *testing.T) {
 	must(t, image.kind().fill(t.Context(), f.engine, filepath.Join(d.path, image.kind().data), record, nothing()))
 	must(t, second(d.publish(t.Context(), volumesFolder, record)))
 	d.stray = volumesFolder
-	must(t, f.volumes.reserve(record.Handle)) // As the call has it that makes the volume.
-	f.giveUp(d, record.SizeBytes, errors.New("its folder could not be synced"))
+	must(t, f.stock.volumes.reserve(record.Handle)) // As the call has it that makes the volume.
+	f.stock.giveUp(d, record.SizeBytes, errors.New("its folder could not be synced"))
 	f.promised(0)
 	f.mend()
 	hasKind(t, "Get", second(f.Get(t.Context(), record.Handle)), backends.Unusable, "its folder could not be synced")
-	f.volumes.abandon(record.Handle)
+	f.stock.volumes.abandon(record.Handle)
 	f.isAway(record.Handle, "its folder could not be synced")
 	f.mend()
 	must(t, second(f.Get(t.Context(), record.Handle)))

@@ -17,7 +17,7 @@ func TestTruncatedImages(t *testing.T) {
 			v, other := f.create("image", "one"), f.create("image", "two")
 			s := f.snapshot("whole", v.Handle)
 			must(t, os.Truncate(f.data(v.Handle), 1<<20))
-			held, err := f.snapshots.get(s.Handle)
+			held, err := f.stock.snapshots.get(s.Handle)
 			must(t, err)
 			must(t, os.Truncate(held.data(), 1<<20))
 			full := specIn("image", "c")

@@ -35,17 +35,17 @@ func (p *pool) owesAll() owing {
 	return result
 }
 
-// foreseeOwing notes what each pool owes before the first of them is served, which would promise the room of those that
+// foresee notes what each pool owes before the first of them is served, which would promise the room of those that
 // come after it. One that does not answer is on none of the filesystems that do, as far as anybody can tell.
-func (e *engine) foreseeOwing(ctx context.Context) {
-	if len(e.pools) < 2 {
+func (ds *disks) foresee(ctx context.Context, pools []*pool) {
+	if len(pools) < 2 {
 		return
 	}
 	var asked sync.WaitGroup
-	for _, p := range e.pools {
+	for _, p := range pools {
 		asked.Go(func() {
-			if owes, err := look(ctx, e, p.settings.path, p.asConfigured().owesAll); err == nil {
-				e.noteOwing(p.name, owes)
+			if owes, err := look(ctx, ds.waiting, p.settings.path, p.asConfigured().owesAll); err == nil {
+				ds.noteOwing(p.name, owes)
 			}
 		})
 	}
@@ -56,24 +56,24 @@ func (e *engine) foreseeOwing(ctx context.Context) {
 func (p *pool) asConfigured() *pool { return &pool{path: p.settings.path, kind: p.kind} }
 
 // noteOwing notes what a pool owes that is not served.
-func (e *engine) noteOwing(pool string, o owing) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.unserved[pool] = o
+func (ds *disks) noteOwing(pool string, o owing) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	ds.unserved[pool] = o
 }
 
 // settleOwing ends that: its ledger counts from now on.
-func (e *engine) settleOwing(pool string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.unserved, pool)
+func (ds *disks) settleOwing(pool string) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	delete(ds.unserved, pool)
 }
 
 // unservedOn is what is owed on a filesystem by pools that are not served.
-func (e *engine) unservedOn(id diskID) (sum int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for o := range maps.Values(e.unserved) {
+func (ds *disks) unservedOn(id diskID) (sum int64) {
+	ds.mu.Lock()
+	defer ds.mu.Unlock()
+	for o := range maps.Values(ds.unserved) {
 		if o.disk == id {
 			sum += o.bytes
 		}
@@ -82,9 +82,9 @@ func (e *engine) unservedOn(id diskID) (sum int64) {
 }
 
 // owesAway is what is owed by the entries of a pool that cannot be used.
-func (e *engine) owesAway(p *pool) (sum int64) {
-	for _, s := range e.shelves() {
-		for name, a := range s.awayFrom(p.name) {
+func (s *stock) owesAway(p *pool) (sum int64) {
+	for _, shelf := range s.shelves() {
+		for name, a := range shelf.awayFrom(p.name) {
 			if a.folder != "" {
 				sum += p.owes(a.folder, name)
 			}

@@ -104,7 +104,7 @@ func TestFirstPoolLeavesRoomToTheNext(t *testing.T) {
 	must(t, second(f.createOf("one", "small", room/4)))
 	letGo()
 	f.awaits("two")
-	if owed := f.unservedOn(f.in("one").ledger.disk.id); owed != 0 {
+	if owed := f.disks.unservedOn(f.in("one").ledger.disk.id); owed != 0 {
 		t.Errorf("all are served, and %d bytes count as those of others", owed)
 	}
 	f.promised(room/2 + room/4)
@@ -121,7 +121,7 @@ func TestLeftPoolThatCannotBeReadKeepsItsRoom(t *testing.T) {
 	must(t, errors.Join(os.Remove(record), os.Mkdir(record, 0o700)))
 	f.options.Config = patient(PoolConfig{Name: "one", Type: "image"})
 	f.open()
-	if owed := f.unservedOn(f.in("one").ledger.disk.id); owed != 2*(4<<20) {
+	if owed := f.disks.unservedOn(f.in("one").ledger.disk.id); owed != 2*(4<<20) {
 		t.Errorf("%d bytes are kept for it, want those of a volume and a snapshot", owed)
 	}
 }
@@ -137,7 +137,7 @@ func TestPoolInThePlaceOfAnotherCountsOnce(t *testing.T) {
 	f.open()
 	f.create("two", "v")
 	f.reopen()
-	if owed := f.unservedOn(f.in("two").ledger.disk.id); owed != 0 {
+	if owed := f.disks.unservedOn(f.in("two").ledger.disk.id); owed != 0 {
 		t.Errorf("%d bytes are owed by pools that are not served, and all are", owed)
 	}
 }

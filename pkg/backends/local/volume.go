@@ -87,7 +87,7 @@ func (r *volumeRecord) size() int64 {
 // Find returns the volume of the spec's name. Kinds: NotFound.
 func (e *engine) Find(_ context.Context, spec backends.Spec) (result *backends.Volume, err error) {
 	defer annotate(&err, "find volume", spec.Name)
-	v, err := e.volumes.get(handleOf(volumePrefix, spec.Name))
+	v, err := e.stock.volumes.get(handleOf(volumePrefix, spec.Name))
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (e *engine) Find(_ context.Context, spec backends.Spec) (result *backends.V
 // Get returns the volume with the handle. Kinds: NotFound.
 func (e *engine) Get(_ context.Context, handle string) (result *backends.Volume, err error) {
 	defer annotate(&err, "get volume", handle)
-	v, err := e.volumes.get(handle)
+	v, err := e.stock.volumes.get(handle)
 	if err != nil {
 		return nil, err
 	}

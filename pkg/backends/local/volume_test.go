@@ -247,7 +247,7 @@ func TestExpandThatFailsLeavesTheVolumeAsItWas(t *testing.T) {
 			return err
 		},
 		"context": func() error {
-			volume, err := f.volumes.get(v.Handle)
+			volume, err := f.stock.volumes.get(v.Handle)
 			must(t, err)
 			_, err = volume.expand(ctx, backends.CapacityRange{RequiredBytes: 8 << 20})
 			return err
@@ -271,12 +271,12 @@ func TestExpandThatFailsLeavesTheVolumeAsItWas(t *testing.T) {
 
 func TestSecondCreateOfANameThatIsBeingMade(t *testing.T) {
 	f := newFixture(t)
-	must(t, f.volumes.reserve(handleOf(volumePrefix, "one")))
+	must(t, f.stock.volumes.reserve(handleOf(volumePrefix, "one")))
 	_, err := f.Create(t.Context(), specIn("image", "one"))
 	hasKind(t, "Create", err, backends.Busy)
 	_, err = f.Find(t.Context(), backends.Spec{Name: "one"})
 	hasKind(t, "Find", err, backends.NotFound)
-	f.volumes.abandon(handleOf(volumePrefix, "one"))
+	f.stock.volumes.abandon(handleOf(volumePrefix, "one"))
 	f.create("image", "one")
 }
 
@@ -308,7 +308,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	f := newFixture(t)
 	for _, pool := range []string{"image", "directory"} {
 		v := f.create(pool, "in "+pool)
-		held, err := f.volumes.get(v.Handle)
+		held, err := f.stock.volumes.get(v.Handle)
 		must(t, err)
 		release, err := held.own(t.Context())
 		must(t, err)
@@ -331,7 +331,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 func TestWhoWaitedForADeletedVolume(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
-	held, err := f.volumes.get(v.Handle)
+	held, err := f.stock.volumes.get(v.Handle)
 	must(t, err)
 	held.gone.Store(true)
 	_, err = f.Source(t.Context(), backends.Attachment{Handle: v.Handle})
