@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -49,6 +48,7 @@ func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) 
 // opener looks for an origin and holds it.
 type opener func(ctx context.Context) (*origin, error)
 
+// nothing is the origin of an empty volume.
 func nothing() *origin { return &origin{release: func() {}} }
 
 // volumeRequest is all that a call says of the volume that it wants.
@@ -89,7 +89,7 @@ func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener
 		return result, err
 	}
 	result.release = o.release
-	result.make = func(ctx context.Context) (*volume, error) { return e.make(ctx, p, record, o) }
+	result.make = func(ctx context.Context) (*volume, error) { return e.stock.makeVolume(ctx, e, p, record, o) }
 	if o.kind != nil {
 		result.work = fmt.Sprintf("the copy of %s", cmp.Or(o.source.Volume, o.source.Snapshot))
 	} else if record.Allocation == full {
@@ -161,37 +161,4 @@ func (e *engine) newRecord(spec backends.Spec, p Parameters, o *origin) (*volume
 	}
 	mutable.applyTo(r)
 	return r, nil
-}
-
-// make builds the volume in staging/ and puts it in its place. When it fails, nothing is left but trash.
-func (e *engine) make(ctx context.Context, p *pool, record *volumeRecord, o *origin) (*volume, error) {
-	needed, err := o.needs(ctx, p, record.SizeBytes)
-	if err != nil {
-		return nil, err
-	}
-	needed = max(needed, record.SizeBytes) // It may be written full.
-	if err := p.take(ctx, needed); err != nil {
-		return nil, err
-	}
-	d, err := p.newDraft(record.Handle)
-	if err != nil {
-		p.ledger.give(needed)
-		return nil, err
-	}
-	path, err := e.build(ctx, d, record, o)
-	if err != nil {
-		e.stock.giveUp(d, needed, err)
-		return nil, err
-	}
-	p.ledger.give(needed - record.SizeBytes)
-	return newVolume(p, path, record), nil
-}
-
-func (e *engine) build(ctx context.Context, d *draft, record *volumeRecord, o *origin) (string, error) {
-	data := filepath.Join(d.path, d.pool.kind.data)
-	err := d.fillBounded(record, func() error { return d.pool.kind.fill(ctx, e, data, record, o) })
-	if err != nil {
-		return "", err
-	}
-	return d.publish(ctx, volumesFolder, record)
 }

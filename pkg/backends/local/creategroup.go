@@ -2,14 +2,11 @@ package local
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
 // CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse
@@ -48,28 +45,10 @@ func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.G
 	}
 	return plan[*group]{
 		work: "the copy of " + strings.Join(spec.Volumes, ", "), release: release,
-		make: func(ctx context.Context) (*group, error) { return e.makeGroup(ctx, handle, spec, volumes) },
+		make: func(ctx context.Context) (*group, error) {
+			return e.stock.makeGroup(ctx, e, e.newGroupRecord(handle, spec, volumes), volumes)
+		},
 	}, nil
-}
-
-func (e *grouping) makeGroup(ctx context.Context, handle string, spec backends.GroupSpec,
-	volumes []*volume) (*group, error) {
-	record := e.newGroupRecord(handle, spec, volumes)
-	p := volumes[0].pool
-	if err := p.take(ctx, record.cost()); err != nil {
-		return nil, err
-	}
-	d, err := p.newDraft(handle)
-	if err != nil {
-		p.ledger.give(record.cost())
-		return nil, err
-	}
-	path, err := e.buildGroup(ctx, d, record, volumes)
-	if err != nil {
-		e.stock.giveUp(d, record.cost(), err)
-		return nil, err
-	}
-	return newGroup(p, path, record), nil
 }
 
 // groupVolumes looks the volumes up and refuses those that cannot be in a group together.
@@ -133,25 +112,4 @@ func (e *grouping) newGroupRecord(handle string, spec backends.GroupSpec, volume
 		record.Members = append(record.Members, *member)
 	}
 	return record
-}
-
-func (e *grouping) buildGroup(ctx context.Context, d *draft, record *groupRecord, volumes []*volume) (string, error) {
-	var copies []dataCopy
-	for i, v := range volumes {
-		dir := filepath.Join(d.path, strconv.Itoa(i))
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			return "", err
-		}
-		to := filepath.Join(dir, d.pool.kind.data)
-		copies = append(copies, dataCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
-	}
-	if err := d.pool.kind.capture(ctx, e, copies); err != nil {
-		return "", err
-	}
-	for _, c := range copies {
-		if err := durable.SyncDir(filepath.Dir(c.to)); err != nil {
-			return "", err
-		}
-	}
-	return d.publish(ctx, groupsFolder, record)
 }

@@ -78,32 +78,10 @@ func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.
 	}
 	return plan[*snapshot]{
 		work: "the copy of " + spec.Volume, release: o.release,
-		make: func(ctx context.Context) (*snapshot, error) { return e.makeSnapshot(ctx, handle, spec.Name, o) },
+		make: func(ctx context.Context) (*snapshot, error) {
+			return e.stock.makeSnapshot(ctx, e, e.newSnapshotRecord(handle, spec.Name, o.volume), o)
+		},
 	}, nil
-}
-
-func (e *engine) makeSnapshot(ctx context.Context, handle, name string, o *origin) (*snapshot, error) {
-	record := e.newSnapshotRecord(handle, name, o.volume)
-	p := o.volume.pool
-	needed, err := o.needs(ctx, p, record.SizeBytes)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.take(ctx, needed); err != nil {
-		return nil, err
-	}
-	d, err := p.newDraft(handle)
-	if err != nil {
-		p.ledger.give(needed)
-		return nil, err
-	}
-	path, err := e.buildSnapshot(ctx, d, record, o)
-	if err != nil {
-		e.stock.giveUp(d, needed, err)
-		return nil, err
-	}
-	p.ledger.give(needed - p.kind.cost(record.SizeBytes))
-	return newSnapshot(p, path, record, ""), nil
 }
 
 func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotRecord {
@@ -112,15 +90,6 @@ func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotReco
 		Version: recordVersion, Handle: handle, Name: name, Type: r.Type, SizeBytes: r.size(),
 		CreatedAt: e.now().UTC().Round(0), Volume: r.Handle, Raw: r.Raw,
 	}
-}
-
-func (e *engine) buildSnapshot(ctx context.Context, d *draft, record *snapshotRecord, o *origin) (string, error) {
-	data := filepath.Join(d.path, d.pool.kind.data)
-	copies := []dataCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}}
-	if err := d.pool.kind.capture(ctx, e, copies); err != nil {
-		return "", err
-	}
-	return d.publish(ctx, snapshotsFolder, record)
 }
 
 // FindSnapshot returns the snapshot of that name. Kinds: NotFound.

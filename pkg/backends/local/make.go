@@ -1,0 +1,111 @@
+package local
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/stowage-csi/stowage/pkg/durable"
+)
+
+// produce makes a thing in staging/ and puts it in its place. It takes so much room while it is made, and keeps a part
+// of it. When it fails, nothing is left but trash, or what may be in its place all the same: see giveUp.
+func (s *stock) produce(ctx context.Context, p *pool, handle string, needed, kept int64,
+	build func(*draft) (path string, err error)) (path string, err error) {
+	if err := p.take(ctx, needed); err != nil {
+		return "", err
+	}
+	d, err := p.newDraft(handle)
+	if err != nil {
+		p.ledger.give(needed)
+		return "", err
+	}
+	path, err = build(d)
+	if err != nil {
+		s.giveUp(d, needed, err)
+		return "", err
+	}
+	p.ledger.give(needed - kept)
+	return path, nil
+}
+
+// makeVolume makes a volume with the contents of its origin. Kinds: Exhausted; those of what is done.
+func (s *stock) makeVolume(ctx context.Context, by copier, p *pool, record *volumeRecord, o *origin) (*volume, error) {
+	needed, err := o.needs(ctx, p, record.SizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	needed = max(needed, record.SizeBytes) // It may be written full.
+	path, err := s.produce(ctx, p, record.Handle, needed, record.SizeBytes, func(d *draft) (string, error) {
+		data := filepath.Join(d.path, p.kind.data)
+		err := d.fillBounded(record, func() error { return p.kind.fill(ctx, by, data, record, o) })
+		if err != nil {
+			return "", err
+		}
+		return d.publish(ctx, volumesFolder, record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newVolume(p, path, record), nil
+}
+
+// makeSnapshot makes a snapshot of its origin, which is a volume. Kinds: as makeVolume.
+func (s *stock) makeSnapshot(ctx context.Context, by copier, record *snapshotRecord, o *origin) (*snapshot, error) {
+	p := o.pool
+	needed, err := o.needs(ctx, p, record.SizeBytes)
+	if err != nil {
+		return nil, err
+	}
+	kept := p.kind.cost(record.SizeBytes)
+	path, err := s.produce(ctx, p, record.Handle, needed, kept, func(d *draft) (string, error) {
+		data := filepath.Join(d.path, p.kind.data)
+		copies := []dataCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}}
+		if err := p.kind.capture(ctx, by, copies); err != nil {
+			return "", err
+		}
+		return d.publish(ctx, snapshotsFolder, record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newSnapshot(p, path, record, ""), nil
+}
+
+// makeGroup makes snapshots of volumes of one pool at one instant. Kinds: as makeVolume.
+func (s *stock) makeGroup(ctx context.Context, by copier, record *groupRecord, volumes []*volume) (*group, error) {
+	p := volumes[0].pool
+	path, err := s.produce(ctx, p, record.Handle, record.cost(), record.cost(), func(d *draft) (string, error) {
+		if err := d.captureAll(ctx, by, record, volumes); err != nil {
+			return "", err
+		}
+		return d.publish(ctx, groupsFolder, record)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return newGroup(p, path, record), nil
+}
+
+// captureAll makes the data of a group's members, durably.
+func (d *draft) captureAll(ctx context.Context, by copier, record *groupRecord, volumes []*volume) error {
+	var copies []dataCopy
+	for i, v := range volumes {
+		dir := filepath.Join(d.path, strconv.Itoa(i))
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return err
+		}
+		to := filepath.Join(dir, d.pool.kind.data)
+		copies = append(copies, dataCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
+	}
+	if err := d.pool.kind.capture(ctx, by, copies); err != nil {
+		return err
+	}
+	for _, c := range copies {
+		if err := durable.SyncDir(filepath.Dir(c.to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
