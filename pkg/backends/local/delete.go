@@ -22,6 +22,13 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	if err != nil {
 		return err
 	}
+	return e.removeVolume(ctx, v)
+}
+
+// removeVolume removes a volume and its data, or moves it to retained/ when its record says so. All that keeps data
+// which is in use, or of which somebody makes something, is here. Kinds: NotFound when it was deleted meanwhile; InUse,
+// naming the node; Busy.
+func (e *engine) removeVolume(ctx context.Context, v *volume) error {
 	release, err := v.own(ctx)
 	if err != nil {
 		return err
@@ -37,7 +44,7 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 		return err
 	}
 	v.gone.Store(true)
-	e.stock.volumes.remove(handle)
+	e.stock.volumes.remove(v.record.Load().Handle)
 	return nil
 }
 
@@ -56,5 +63,72 @@ func (e *engine) deleteOrRetain(v *volume) error {
 	}
 	v.pool.ledger.give(v.taken)
 	e.log.Info("a deleted volume is retained", "pool", v.pool.name, "volume", r.Handle, "folder", retainedFolder+"/"+name)
+	return nil
+}
+
+// DeleteSnapshot removes a snapshot, or ends the work that is to become it. Kinds: NotFound; InUse for a member of a
+// group; Busy.
+func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete snapshot", handle)
+	if err := e.making.snapshots.Stop(ctx, handle); err != nil {
+		return err
+	}
+	s, err := e.stock.snapshots.toDelete(handle)
+	if err != nil {
+		return err
+	}
+	return e.stock.removeSnapshot(ctx, s)
+}
+
+// removeSnapshot removes a snapshot. Kinds: NotFound when it was deleted meanwhile; InUse for a member of a group; Busy
+// while something is made of it.
+func (s *stock) removeSnapshot(ctx context.Context, one *snapshot) error {
+	if one.group != "" {
+		return backends.Errorf(backends.InUse, "it belongs to group %s: delete the group", one.group)
+	}
+	release, err := one.own(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := one.pool.delete(one.dir, one.pool.kind.cost(one.record.SizeBytes)); err != nil {
+		return err
+	}
+	one.gone.Store(true)
+	s.snapshots.remove(one.record.Handle)
+	return nil
+}
+
+// DeleteGroup removes a group with all its snapshots, or ends the work that is to become it. Kinds: NotFound; Busy.
+func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
+	defer annotate(&err, "delete group", handle)
+	if err := e.making.groups.Stop(ctx, handle); err != nil {
+		return err
+	}
+	g, err := e.stock.groups.toDelete(handle)
+	if err != nil {
+		return err
+	}
+	return e.stock.removeGroup(ctx, g)
+}
+
+// removeGroup removes a group with its members. Kinds: NotFound when it was deleted meanwhile; Busy while something is
+// made of a member.
+func (s *stock) removeGroup(ctx context.Context, g *group) error {
+	release, err := g.ownAll(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := g.pool.delete(g.dir, g.record.cost()); err != nil {
+		return err
+	}
+	g.pool.index.drop(g.record.handles()...)
+	g.gone.Store(true)
+	s.groups.remove(g.record.Handle)
+	for _, m := range g.members {
+		m.gone.Store(true)
+		s.snapshots.remove(m.record.Handle)
+	}
 	return nil
 }

@@ -74,34 +74,6 @@ func (e *grouping) GetGroup(_ context.Context, handle string) (result *backends.
 	return e.describeGroup(g), nil
 }
 
-// DeleteGroup removes a group with all its snapshots, or ends the work that is to become it. Kinds: NotFound; Busy.
-func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
-	defer annotate(&err, "delete group", handle)
-	if err := e.making.groups.Stop(ctx, handle); err != nil {
-		return err
-	}
-	g, err := e.stock.groups.toDelete(handle)
-	if err != nil {
-		return err
-	}
-	release, err := g.ownAll(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := g.pool.delete(g.dir, g.record.cost()); err != nil {
-		return err
-	}
-	g.pool.index.drop(g.record.handles()...)
-	g.gone.Store(true)
-	e.stock.groups.remove(handle)
-	for _, m := range g.members {
-		m.gone.Store(true)
-		e.stock.snapshots.remove(m.record.Handle)
-	}
-	return nil
-}
-
 // ownAll owns the group and then its members, which others may be restoring from.
 func (g *group) ownAll(ctx context.Context) (release func(), err error) {
 	release, err = g.own(ctx)

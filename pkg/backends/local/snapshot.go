@@ -111,30 +111,3 @@ func (e *engine) GetSnapshot(_ context.Context, handle string) (result *backends
 	}
 	return e.describeSnapshot(s), nil
 }
-
-// DeleteSnapshot removes a snapshot, or ends the work that is to become it. Kinds: NotFound; InUse for a member of a
-// group; Busy.
-func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) {
-	defer annotate(&err, "delete snapshot", handle)
-	if err := e.making.snapshots.Stop(ctx, handle); err != nil {
-		return err
-	}
-	s, err := e.stock.snapshots.toDelete(handle)
-	if err != nil {
-		return err
-	}
-	if s.group != "" {
-		return backends.Errorf(backends.InUse, "it belongs to group %s: delete the group", s.group)
-	}
-	release, err := s.own(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := s.pool.delete(s.dir, s.pool.kind.cost(s.record.SizeBytes)); err != nil {
-		return err
-	}
-	s.gone.Store(true)
-	e.stock.snapshots.remove(handle)
-	return nil
-}
