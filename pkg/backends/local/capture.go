@@ -37,7 +37,7 @@ func (e *engine) copyImages(ctx context.Context, copies []dataCopy) error {
 	for i := range copies {
 		copies[i].moving = uses[i].Raw
 	}
-	if len(copies) == 1 && copies[0].instant() {
+	if len(copies) == 1 && copies[0].shares() {
 		err := e.copyFlushed(ctx, copies[0], uses[0])
 		if uses[0].Raw || !filecopy.NotSupported(err) {
 			return e.explainMoving(copies, err)
@@ -97,7 +97,7 @@ func (e *engine) checkUses(copies []dataCopy, uses []freeze.Use) error {
 		}
 		raw++
 		handle := c.volume.record.Load().Handle
-		if !c.instant() {
+		if !c.shares() {
 			return backends.Errorf(backends.InUse,
 				"volume %s is in use on node %q as a raw device, which cannot be brought to rest: "+
 					"stop what uses it, or keep it in a pool on xfs or btrfs", handle, e.node)

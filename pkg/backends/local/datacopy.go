@@ -20,9 +20,9 @@ type dataCopy struct {
 	moving bool
 }
 
-// instant reports whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
+// shares reports whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
 // files, such as those of a btrfs of which one is copied on write and the other is not.
-func (c dataCopy) instant() bool {
+func (c dataCopy) shares() bool {
 	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() &&
 		safepath.Within(c.volume.pool.path, c.to)
 }

@@ -58,11 +58,11 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	return size, nil
 }
 
-// grow gives the volume a size. Where the data itself has one, the record says first what is about to happen, and then
-// that it has.
+// grow gives the volume a size. Where a crash can leave the data larger than the record says, that says first what is
+// about to happen, and then that it has.
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
-	if !v.pool.kind.sized {
+	if !v.pool.kind.recordsGrowth {
 		r.SizeBytes = size
 		if err := v.pool.kind.extend(ctx, v, &r); err != nil {
 			return err

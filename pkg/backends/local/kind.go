@@ -29,8 +29,10 @@ type kind struct {
 	device bool
 	// instant says that the copy of a volume in use shows one instant: nobody else uses or copies it meanwhile.
 	instant bool
-	// sized says that nothing can make a volume larger than it is; else a quota does, where there are any.
-	sized bool
+	// bounded says that nothing can make a volume larger than it is; else a quota bounds it, where there are any.
+	bounded bool
+	// recordsGrowth says that a crash can leave the data larger than the record says: growing is recorded first.
+	recordsGrowth bool
 	// setsAside says that a volume can have all of its space from the beginning.
 	setsAside bool
 	// keepsSnapshots says that a snapshot has its size promised. Else it has all that it needs once it is made: see needs.
@@ -50,7 +52,7 @@ func (t poolType) kind() *kind {
 			content: directories{}, growth: directories{}, accounts: directories{}}
 	case image:
 		return &kind{name: t, data: "image", smallest: leastImage, step: imageStep,
-			device: true, instant: true, sized: true, setsAside: true, keepsSnapshots: true,
+			device: true, instant: true, bounded: true, recordsGrowth: true, setsAside: true, keepsSnapshots: true,
 			content: images{}, growth: images{}, accounts: images{}}
 	}
 	return &kind{name: t, keepsSnapshots: true, accounts: images{}}
