@@ -126,7 +126,7 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 	if err := spec.CheckMode(o.raw); err != nil {
 		return nil, nil, err
 	}
-	size, err := p.kind.size(spec.Capacity, p.kind.least(spec, o.size))
+	size, err := p.kind.size(spec.Capacity, p.kind.least(spec.LeastDeviceBytes, o.size))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -50,5 +50,4 @@ func (directories) extend(_ context.Context, v *volume, record *volumeRecord) er
 	return v.limit(record.SizeBytes)
 }
 
-// shrink has nothing to do: a directory has no size.
-func (directories) shrink(string, *volumeRecord) error { return nil }
+func (directories) shrink(v *volume, before *volumeRecord) error { return v.limit(before.SizeBytes) }

@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"iter"
 	"math"
 
 	"golang.org/x/sys/unix"
@@ -34,9 +35,9 @@ func (directories) measures(t thing) func(context.Context, string) (int64, error
 	return treeBytes
 }
 
-func (directories) heldBelow(string, string) int64 { return 0 }
+func (directories) heldBelow(iter.Seq[string]) int64 { return 0 }
 
-func (directories) owes(p *pool, dir string) int64 { return p.costOfTrash(dir) }
+func (directories) owes(dir string, promised func(string) int64) int64 { return promised(dir) }
 
 // treeBytes are those of the blocks of all that is in a directory.
 func treeBytes(ctx context.Context, path string) (int64, error) {

@@ -86,11 +86,13 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 	return v.replaceRecord(&r)
 }
 
-// shrinkBack undoes an expansion that failed. The node has not been told of it: nobody uses the end of the data.
+// shrinkBack undoes an expansion that failed. The node has not been told of it: nobody uses the end of the data. The
+// record says again what it said before; an intent to grow stays in it where the data could not be made smaller.
 func (v *volume) shrinkBack(before *volumeRecord) error {
-	if err := v.pool.kind.shrink(v.data(), before); err != nil {
+	err := v.pool.kind.shrink(v, before)
+	if err != nil && v.pool.kind.recordsGrowth {
 		return err
 	}
 	record := *before
-	return errors.Join(v.limit(before.SizeBytes), v.replaceRecord(&record))
+	return errors.Join(err, v.replaceRecord(&record))
 }

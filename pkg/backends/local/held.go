@@ -1,6 +1,7 @@
 package local
 
 import (
+	"iter"
 	"math"
 	"os"
 	"slices"
@@ -110,14 +111,14 @@ func (s *stock) owed(pools []*pool) (sum int64) {
 func (p *pool) owesSnapshots() bool { return !p.kind.keepsSnapshots && p.shares() }
 
 // heldIn is what the data in a folder holds that is on no shelf, because it is being made or removed.
-func (p *pool) heldIn(folder string) int64 { return p.heldBelow(p.folder(folder), "*/") }
+func (p *pool) heldIn(folder string) int64 { return p.heldBelow(p.entries(folder)) }
 
 // heldBy is what the data in one entry of such a folder holds.
-func (p *pool) heldBy(path string) int64 { return p.heldBelow(path, "") }
+func (p *pool) heldBy(path string) int64 { return p.heldBelow(slices.Values([]string{path})) }
 
-func (p *pool) heldBelow(dir, pattern string) int64 {
+func (p *pool) heldBelow(dirs iter.Seq[string]) int64 {
 	if p.shares() {
 		return 0
 	}
-	return p.kind.heldBelow(dir, pattern)
+	return p.kind.heldBelow(dirs)
 }

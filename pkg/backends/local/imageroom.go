@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 
@@ -26,25 +27,27 @@ func (images) measures(t thing) func(context.Context, string) (int64, error) {
 	return nil
 }
 
-func (images) heldBelow(dir, pattern string) (sum int64) {
-	for _, info := range imagesBelow(dir, pattern) {
-		sum += blocksOf(info, nil)
+func (images) heldBelow(dirs iter.Seq[string]) (sum int64) {
+	for dir := range dirs {
+		for _, info := range imagesIn(dir) {
+			sum += blocksOf(info, nil)
+		}
 	}
 	return sum
 }
 
-func (images) owes(_ *pool, dir string) (sum int64) {
-	for _, info := range imagesBelow(dir, "") {
+func (images) owes(dir string, _ func(string) int64) (sum int64) {
+	for _, info := range imagesIn(dir) {
 		sum += info.Size() - blocksOf(info, nil)
 	}
 	return sum
 }
 
-// imagesBelow are the images that can be looked at, of volumes, snapshots and groups where the pattern leads to.
-func imagesBelow(dir, pattern string) (found []os.FileInfo) {
+// imagesIn are the images that can be looked at in the folder of a volume, a snapshot or a group.
+func imagesIn(dir string) (found []os.FileInfo) {
 	files := os.DirFS(dir)
-	for _, name := range []string{"image", "*/image"} {
-		names, err := fs.Glob(files, pattern+name)
+	for _, pattern := range []string{imageData, "*/" + imageData} {
+		names, err := fs.Glob(files, pattern)
 		if err != nil {
 			continue // It would be a wrong pattern.
 		}

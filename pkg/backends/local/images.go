@@ -79,12 +79,12 @@ func (images) extend(ctx context.Context, v *volume, record *volumeRecord) error
 }
 
 // shrink leaves an image alone that was being grown before: it has a size from the old to the new one.
-func (images) shrink(path string, before *volumeRecord) error {
+func (images) shrink(v *volume, before *volumeRecord) error {
 	if before.ExpandingFromBytes != 0 {
 		return nil
 	}
-	if info, err := os.Stat(path); err == nil && info.Size() > before.SizeBytes {
-		return os.Truncate(path, before.SizeBytes)
+	if info, err := os.Stat(v.data()); err == nil && info.Size() > before.SizeBytes {
+		return os.Truncate(v.data(), before.SizeBytes)
 	}
 	return nil
 }

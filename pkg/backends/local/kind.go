@@ -13,6 +13,12 @@ const (
 	image     poolType = "image"
 )
 
+// The names of the data in the folder of a volume or snapshot.
+const (
+	directoryData = "data"
+	imageData     = "image"
+)
+
 // isKnown reports whether there is such a kind of storage: if not, nothing but its accounts may be asked for.
 func (t poolType) isKnown() bool { return t.kind().content != nil }
 
@@ -48,10 +54,10 @@ type kind struct {
 func (t poolType) kind() *kind {
 	switch t {
 	case directory:
-		return &kind{name: t, data: "data", smallest: 1, step: directoryStep,
+		return &kind{name: t, data: directoryData, smallest: 1, step: directoryStep,
 			content: directories{}, growth: directories{}, accounts: directories{}}
 	case image:
-		return &kind{name: t, data: "image", smallest: leastImage, step: imageStep,
+		return &kind{name: t, data: imageData, smallest: leastImage, step: imageStep,
 			device: true, instant: true, bounded: true, recordsGrowth: true, setsAside: true, keepsSnapshots: true,
 			content: images{}, growth: images{}, accounts: images{}}
 	}
@@ -69,9 +75,9 @@ func (k *kind) access() backends.Access {
 }
 
 // least is what a volume must hold: the contents of its source, and on a device the filesystem that is made there.
-func (k *kind) least(spec backends.Spec, contents int64) int64 {
+func (k *kind) least(leastDevice, contents int64) int64 {
 	if k.device {
-		return max(contents, spec.LeastDeviceBytes)
+		return max(contents, leastDevice)
 	}
 	return contents
 }

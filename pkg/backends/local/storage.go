@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"iter"
 	"os"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -11,7 +12,7 @@ import (
 type content interface {
 	// fill makes the data of a new volume, empty or with the contents of its origin, durably.
 	fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error
-	// capture makes the data of snapshots, durably. There are several only where the kind can show one instant of all.
+	// capture makes the data of snapshots, durably; that of several shows one instant, of a kind that has any.
 	capture(ctx context.Context, by copier, copies []dataCopy) error
 	// source is what a node gets, of data about which the kernel says so much. Kinds: Unavailable when some is lost.
 	source(path string, info os.FileInfo, record *volumeRecord) (backends.Source, error)
@@ -23,8 +24,8 @@ type content interface {
 type growth interface {
 	// extend gives a volume the size that the record says, durably. Should it fail, the size is between old and new.
 	extend(ctx context.Context, v *volume, record *volumeRecord) error
-	// shrink takes back what a failed extend has added to the data. The record is that of before.
-	shrink(path string, before *volumeRecord) error
+	// shrink takes back what a failed extend has done. The record is that of before.
+	shrink(v *volume, before *volumeRecord) error
 }
 
 // accounts tell what things take from their pool, and what they have of it already.
@@ -36,12 +37,11 @@ type accounts interface {
 	holds(t thing) holding
 	// measures is how to find out what only a look at all of the data tells; nil where that tells nothing.
 	measures(t thing) func(ctx context.Context, path string) (int64, error)
-	// heldBelow is what the data holds that is in the folder of a volume, a snapshot or a group. The pattern tells where
-	// that is below a directory: "" for the directory itself, "*/" for all that is in it.
-	heldBelow(dir, pattern string) int64
-	// owes is how many bytes an entry may still take that is on no shelf. Blocks that a copy has in common count as its
-	// own.
-	owes(p *pool, dir string) int64
+	// heldBelow is what the data holds that is in the folders of volumes, snapshots or groups.
+	heldBelow(dirs iter.Seq[string]) int64
+	// owes is how many bytes may still be taken by what is in such a folder and on no shelf. Blocks that a copy has in
+	// common count as its own. What the folder was promised is read in its record, and only when it is asked for.
+	owes(dir string, promised func(dir string) int64) int64
 }
 
 // copier copies data. It knows what else is in use, and what must not be brought to rest.

@@ -3,7 +3,6 @@ package local
 import (
 	"context"
 	"maps"
-	"os"
 	"sync"
 )
 
@@ -13,8 +12,8 @@ type owing struct {
 	bytes int64
 }
 
-// owes is how many bytes an entry may still take that is on no shelf.
-func (p *pool) owes(folder, name string) int64 { return p.kind.owes(p, p.entry(folder, name)) }
+// owes is how many bytes what is in the folder of an entry may still take that is on no shelf.
+func (p *pool) owes(dir string) int64 { return p.kind.owes(dir, p.costOfTrash) }
 
 // owesAll is what all entries of a pool owe that is not served; nothing where they cannot be read.
 func (p *pool) owesAll() owing {
@@ -24,12 +23,8 @@ func (p *pool) owesAll() owing {
 	}
 	result := owing{disk: id}
 	for _, folder := range entryFolders() {
-		entries, err := os.ReadDir(p.folder(folder))
-		if err != nil {
-			continue // There are none, or nobody can tell.
-		}
-		for _, entry := range entries {
-			result.bytes += p.owes(folder, entry.Name())
+		for dir := range p.entries(folder) {
+			result.bytes += p.owes(dir)
 		}
 	}
 	return result
@@ -86,7 +81,7 @@ func (s *stock) owesAway(p *pool) (sum int64) {
 	for _, shelf := range s.shelves() {
 		for name, a := range shelf.awayFrom(p.name) {
 			if a.folder != "" {
-				sum += p.owes(a.folder, name)
+				sum += p.owes(p.entry(a.folder, name))
 			}
 		}
 	}
