@@ -74,7 +74,7 @@ func (s *stock) adopt(p *pool, c *contents) {
 		conflict(s.volumes.adopt(r.Handle, v, p.name, v.dir))
 	}
 	for _, one := range c.snapshots {
-		p.ledger.add(p.kind.cost(one.record.SizeBytes))
+		p.ledger.add(p.storage.cost(one.record.SizeBytes))
 		conflict(s.snapshots.adopt(one.record.Handle, one, p.name, one.dir))
 	}
 	for _, g := range c.groups {

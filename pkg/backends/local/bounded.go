@@ -16,7 +16,7 @@ import (
 
 // findQuotas finds out whether the pool's filesystem bounds directories.
 func (p *pool) findQuotas() error {
-	if p.kind.bounded {
+	if p.storage.bounded {
 		return nil
 	}
 	dir, err := os.Open(p.path)

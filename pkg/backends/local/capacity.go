@@ -65,8 +65,8 @@ func (e *engine) Capacity(ctx context.Context, query backends.CapacityQuery) (re
 	if err != nil {
 		return result, err
 	}
-	whole := r.available / p.kind.step * p.kind.step
-	return backends.Capacity{AvailableBytes: whole, LargestBytes: whole, SmallestBytes: p.kind.smallest}, nil
+	whole := r.available / p.storage.step * p.storage.step
+	return backends.Capacity{AvailableBytes: whole, LargestBytes: whole, SmallestBytes: p.storage.smallest}, nil
 }
 
 // poolFor is the pool that can serve the query, or nil when none can.
@@ -76,10 +76,10 @@ func (e *engine) poolFor(query backends.CapacityQuery) *pool {
 		return nil
 	}
 	p, err := e.pool(parameters.Pool)
-	if err != nil || p.kind.access().Check(query.Access) != nil {
+	if err != nil || p.storage.access().Check(query.Access) != nil {
 		return nil
 	}
-	if !p.kind.setsAside && parameters.Allocation == full {
+	if !p.storage.preallocates && parameters.Allocation == full {
 		return nil
 	}
 	return p

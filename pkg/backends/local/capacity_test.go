@@ -27,12 +27,12 @@ func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixtu
 	t.Helper()
 	mount = testfs.New(t, fsType, 512)
 	var pools []PoolConfig
-	for name, kind := range map[string]string{"one": "image", "two": "image", "three": "directory"} {
+	for name, of := range map[string]string{"one": "image", "two": "image", "three": "directory"} {
 		path := filepath.Join(mount, name)
 		if fsType == "btrfs" {
 			testfs.Run(t, "btrfs", "subvolume", "create", path)
 		}
-		pools = append(pools, PoolConfig{Name: name, Type: kind, Path: path, Overcommit: overcommit})
+		pools = append(pools, PoolConfig{Name: name, Type: of, Path: path, Overcommit: overcommit})
 	}
 	return newFixture(t, pools...), mount
 }

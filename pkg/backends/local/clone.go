@@ -30,7 +30,7 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 	if err != nil {
 		return nil, err
 	}
-	if !v.pool.kind.instant && v.inUse.Load() && !torn {
+	if !v.pool.storage.instant && v.inUse.Load() && !torn {
 		release()
 		return nil, backends.Errorf(backends.InUse,
 			"volume %s is a directory in use on node %q, whose copy would not be of one instant: "+
@@ -38,7 +38,7 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 				"VolumeSnapshotClass", handle, e.node)
 	}
 	return &origin{
-		kind: v.pool.kind, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle}, pool: v.pool,
+		storage: v.pool.storage, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle}, pool: v.pool,
 		data: v.data(), raw: v.record.Load().Raw, volume: v, release: release,
 	}, nil
 }
@@ -61,7 +61,7 @@ func (e *engine) fromSnapshot(ctx context.Context, handle string) (*origin, erro
 		return nil, err
 	}
 	return &origin{
-		kind: s.pool.kind, size: s.record.SizeBytes, source: backends.ContentSource{Snapshot: handle}, pool: s.pool,
+		storage: s.pool.storage, size: s.record.SizeBytes, source: backends.ContentSource{Snapshot: handle}, pool: s.pool,
 		data: s.data(), raw: s.record.Raw, release: release,
 	}, nil
 }

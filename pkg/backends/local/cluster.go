@@ -18,7 +18,7 @@ func MemberHandle(group string, n int) string { return memberHandle(group, n) }
 // known.
 func Access(name string) backends.Access {
 	if t := poolType(name); t.isKnown() {
-		return t.kind().access()
+		return t.storage().access()
 	}
 	return backends.Access{}
 }

@@ -69,7 +69,7 @@ type settings struct {
 // poolSettings are a PoolConfig that has been checked and completed.
 type poolSettings struct {
 	name     string
-	kind     poolType
+	poolType poolType
 	path     string
 	capacity int64 // 0 for none
 	// overcommit is how many bytes may be promised for each that is there.
@@ -103,12 +103,12 @@ func (c *Config) resolve(dataDir string) (settings, error) {
 }
 
 func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
-	s := poolSettings{name: p.Name, kind: poolType(p.Type), path: p.Path, sharesDisk: p.SharesDisk}
+	s := poolSettings{name: p.Name, poolType: poolType(p.Type), path: p.Path, sharesDisk: p.SharesDisk}
 	if !isPoolName(p.Name) {
 		return s, backends.Errorf(backends.Invalid,
 			"a pool's name is %q: use at most 63 of a-z, 0-9, \"-\" and \".\", with a letter or digit at both ends", p.Name)
 	}
-	if !s.kind.isKnown() {
+	if !s.poolType.isKnown() {
 		return s, backends.Errorf(backends.Invalid, "the type of pool %q is %q: use directory or image", p.Name, p.Type)
 	}
 	if s.path == "" {

@@ -33,8 +33,8 @@ pools:
 	s, err := config.resolve("/data")
 	must(t, err)
 	want := []poolSettings{
-		{name: "fast", kind: image, path: "/srv/nvme", capacity: 100 << 30, overcommit: 1.5},
-		{name: "slow.1", kind: directory, path: "/data/pools/slow.1", overcommit: 1},
+		{name: "fast", poolType: image, path: "/srv/nvme", capacity: 100 << 30, overcommit: 1.5},
+		{name: "slow.1", poolType: directory, path: "/data/pools/slow.1", overcommit: 1},
 	}
 	if len(s.pools) != 2 || s.pools[0] != want[0] || s.pools[1] != want[1] || s.freezeLimit != 5*time.Second {
 		t.Errorf("the settings are %+v, want %+v", s, want)

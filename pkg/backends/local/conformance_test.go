@@ -11,19 +11,19 @@ import (
 
 func TestConformance(t *testing.T) {
 	for _, test := range []struct {
-		kind poolType
-		as   backends.AccessType
+		of poolType
+		as backends.AccessType
 	}{{directory, backends.Mount}, {image, backends.Mount}, {image, backends.Block}} {
-		t.Run(string(test.kind)+" as "+string(test.as), func(t *testing.T) {
-			backendtest.Run(t, conformanceHarness(test.kind, test.as))
+		t.Run(string(test.of)+" as "+string(test.as), func(t *testing.T) {
+			backendtest.Run(t, conformanceHarness(test.of, test.as))
 		})
 	}
 }
 
 // conformanceHarness is that of a backend with one pool.
-func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harness {
+func conformanceHarness(of poolType, as backends.AccessType) backendtest.Harness {
 	harness := backendtest.Over(Definition(), func(_ testing.TB, o *backends.Options) {
-		o.Config = patient(PoolConfig{Name: "tested", Type: string(kind), Capacity: "4Gi"})
+		o.Config = patient(PoolConfig{Name: "tested", Type: string(of), Capacity: "4Gi"})
 	})
 	harness.Nodes = []string{"node-a"}
 	harness.Reserves = true
@@ -42,7 +42,7 @@ func conformanceHarness(kind poolType, as backends.AccessType) backendtest.Harne
 	harness.Apart = apart
 	harness.Damage = func(tb testing.TB, instance *backends.Instance, handle string) {
 		if err := os.RemoveAll(filepath.Join(engineOf(instance).pools[0].folder(volumesFolder), handle,
-			kind.kind().data)); err != nil {
+			of.storage().data)); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -242,7 +242,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 		if s.item.group == "" {
 			want = append(want, snapshotsFolder+"/"+s.handle)
 		}
-		sum += s.item.pool.kind.cost(s.item.record.SizeBytes)
+		sum += s.item.pool.storage.cost(s.item.record.SizeBytes)
 		if _, err := os.Stat(s.item.data()); err != nil {
 			t.Errorf("VIOLATION: snapshot %s is not whole: %v", s.handle, err)
 		}

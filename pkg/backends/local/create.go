@@ -27,8 +27,8 @@ func (e *engine) Create(ctx context.Context, spec backends.Spec) (result *backen
 
 // origin is what a new volume is filled with.
 type origin struct {
-	kind    *kind // nil for nothing
-	size    int64 // the least size of the volume in bytes
+	storage *storage // of its volume or snapshot; nil for an empty origin
+	size    int64    // the least size of the volume in bytes
 	source  backends.ContentSource
 	pool    *pool   // where it is
 	data    string  // the directory or image
@@ -39,10 +39,10 @@ type origin struct {
 
 // needs is how much room a copy in a pool needs while it is made, if it is to have so many bytes.
 func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) {
-	if o.kind == nil {
+	if o.storage == nil {
 		return size, nil
 	}
-	return o.kind.needs(ctx, o.data, size, p.ledger.disk == o.pool.ledger.disk && p.shares())
+	return o.storage.needs(ctx, o.data, size, p.ledger.disk == o.pool.ledger.disk && p.shares())
 }
 
 // opener looks for an origin and holds it.
@@ -90,7 +90,7 @@ func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener
 	}
 	result.release = o.release
 	result.make = func(ctx context.Context) (*volume, error) { return e.stock.makeVolume(ctx, e, p, record, o) }
-	if o.kind != nil {
+	if o.storage != nil {
 		result.work = fmt.Sprintf("the copy of %s", cmp.Or(o.source.Volume, o.source.Snapshot))
 	} else if record.Allocation == full {
 		result.work = fmt.Sprintf("setting %d bytes aside", record.SizeBytes)
@@ -112,21 +112,22 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 	if err := checkName(spec.Name); err != nil {
 		return nil, nil, err
 	}
-	if err := p.kind.access().Check(spec.Access); err != nil {
+	if err := p.storage.access().Check(spec.Access); err != nil {
 		return nil, nil, err
 	}
 	if !spec.Topology.Allows(e.place) {
 		return nil, nil, backends.Errorf(backends.Exhausted, "it must be reachable from %v, and volumes here are on %v only",
 			spec.Topology.Requisite, e.place)
 	}
-	if o.kind != nil && o.kind.name != p.kind.name {
+	if o.storage != nil && o.storage.name != p.storage.name {
 		return nil, nil, backends.Errorf(backends.Invalid,
-			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.kind.name, p.name, p.kind.name)
+			"the source is of type %q and pool %q of type %q: use a pool of the source's type", o.storage.name, p.name,
+			p.storage.name)
 	}
 	if err := spec.CheckMode(o.raw); err != nil {
 		return nil, nil, err
 	}
-	size, err := p.kind.size(spec.Capacity, p.kind.least(spec.LeastDeviceBytes, o.size))
+	size, err := p.storage.size(spec.Capacity, p.storage.least(spec.LeastDeviceBytes, o.size))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +135,7 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	record.Type, record.SizeBytes = p.kind.name, size
+	record.Type, record.SizeBytes = p.storage.name, size
 	return p, record, record.checkParameters()
 }
 

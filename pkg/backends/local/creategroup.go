@@ -65,7 +65,7 @@ func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 		if err != nil {
 			return nil, backends.Errorf(classify(err), "volume %q: %w", handle, err)
 		}
-		if !v.pool.kind.instant {
+		if !v.pool.storage.instant {
 			return nil, backends.Errorf(backends.InUse,
 				"volume %s is a directory, whose copy is not of one instant: only volumes of pools of type image can be in a group",
 				handle)

@@ -91,7 +91,7 @@ func (s *stock) removeSnapshot(ctx context.Context, one *snapshot) error {
 		return err
 	}
 	defer release()
-	if err := one.pool.delete(one.dir, one.pool.kind.cost(one.record.SizeBytes)); err != nil {
+	if err := one.pool.delete(one.dir, one.pool.storage.cost(one.record.SizeBytes)); err != nil {
 		return err
 	}
 	one.gone.Store(true)

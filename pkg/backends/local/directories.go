@@ -7,11 +7,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// directories are the kind of storage whose volumes are directories of the pool's filesystem.
+// directories are the storage whose volumes are directories of the pool's filesystem.
 type directories struct{}
 
 func (directories) fill(ctx context.Context, by copier, path string, _ *volumeRecord, o *origin) error {
-	if o.kind == nil {
+	if o.storage == nil {
 		return makeDirectory(path)
 	}
 	return by.copyTree(ctx, path, o.data)

@@ -95,19 +95,19 @@ func (p *pool) decode(c *contents, folder, name, dir string, data []byte) error 
 	switch folder {
 	case volumesFolder:
 		record := new(volumeRecord)
-		if err := understand(data, record, name, p.kind.name); err != nil {
+		if err := understand(data, record, name, p.storage.name); err != nil {
 			return err
 		}
 		c.volumes = append(c.volumes, newVolume(p, dir, record))
 	case snapshotsFolder:
 		record := new(snapshotRecord)
-		if err := understand(data, record, name, p.kind.name); err != nil {
+		if err := understand(data, record, name, p.storage.name); err != nil {
 			return err
 		}
 		c.snapshots = append(c.snapshots, newSnapshot(p, dir, record, ""))
 	case groupsFolder:
 		record := new(groupRecord)
-		if err := understand(data, record, name, p.kind.name); err != nil {
+		if err := understand(data, record, name, p.storage.name); err != nil {
 			return err
 		}
 		c.groups = append(c.groups, newGroup(p, dir, record))
@@ -116,9 +116,9 @@ func (p *pool) decode(c *contents, folder, name, dir string, data []byte) error 
 }
 
 // understand decodes a record and checks that it is that of the entry.
-func understand(data []byte, record interface{ check(string, poolType) error }, name string, kind poolType) error {
+func understand(data []byte, record interface{ check(string, poolType) error }, name string, want poolType) error {
 	if err := decode(data, record); err != nil {
 		return err
 	}
-	return record.check(name, kind)
+	return record.check(name, want)
 }

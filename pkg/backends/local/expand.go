@@ -25,7 +25,7 @@ func (e *engine) Expand(ctx context.Context, handle string,
 	if err != nil {
 		return result, err
 	}
-	return backends.Expansion{CapacityBytes: size, NodeExpansion: v.pool.kind.device}, nil
+	return backends.Expansion{CapacityBytes: size, NodeExpansion: v.pool.storage.device}, nil
 }
 
 // expand grows the volume and returns its size. The caller owns it.
@@ -39,7 +39,7 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	if wanted.RequiredBytes <= r.size() && r.ExpandingFromBytes == 0 {
 		return r.SizeBytes, nil
 	}
-	size, err := v.pool.kind.size(wanted, r.SizeBytes)
+	size, err := v.pool.storage.size(wanted, r.SizeBytes)
 	if err != nil {
 		return 0, err
 	}
@@ -62,9 +62,9 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 // about to happen, and then that it has.
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
-	if !v.pool.kind.recordsGrowth {
+	if !v.pool.storage.recordsGrowth {
 		r.SizeBytes = size
-		if err := v.pool.kind.extend(ctx, v, &r); err != nil {
+		if err := v.pool.storage.extend(ctx, v, &r); err != nil {
 			return err
 		}
 		return v.replaceRecord(&r)
@@ -79,7 +79,7 @@ func (v *volume) grow(ctx context.Context, size int64) error {
 // finishGrowing does what the record says is being done. It is also called at start-up.
 func (v *volume) finishGrowing(ctx context.Context) error {
 	r := *v.record.Load()
-	if err := v.pool.kind.extend(ctx, v, &r); err != nil {
+	if err := v.pool.storage.extend(ctx, v, &r); err != nil {
 		return err
 	}
 	r.ExpandingFromBytes = 0
@@ -89,8 +89,8 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 // shrinkBack undoes an expansion that failed. The node has not been told of it: nobody uses the end of the data. The
 // record says again what it said before; an intent to grow stays in it where the data could not be made smaller.
 func (v *volume) shrinkBack(before *volumeRecord) error {
-	err := v.pool.kind.shrink(v, before)
-	if err != nil && v.pool.kind.recordsGrowth {
+	err := v.pool.storage.shrink(v, before)
+	if err != nil && v.pool.storage.recordsGrowth {
 		return err
 	}
 	record := *before

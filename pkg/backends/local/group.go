@@ -31,7 +31,7 @@ func newGroup(p *pool, dir string, record *groupRecord) *group {
 func (r *groupRecord) cost() int64 {
 	var sum int64
 	for _, m := range r.Members {
-		sum += m.Type.kind().cost(m.SizeBytes)
+		sum += m.Type.storage().cost(m.SizeBytes)
 	}
 	return sum
 }

@@ -105,7 +105,7 @@ func (v *volume) lookAtData() []backends.HealthIssue {
 	case err != nil:
 		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "DataUnreadable", Message: err.Error()}}
 	}
-	return v.pool.kind.look(v.data(), info, size)
+	return v.pool.storage.look(v.data(), info, size)
 }
 
 // replaced tells of data that is something else.

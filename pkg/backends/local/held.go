@@ -79,12 +79,12 @@ func (s *stock) held(pools []*pool) holding {
 	}
 	for _, entry := range s.snapshots.all() {
 		if one := entry.item; one != nil && slices.Contains(pools, one.pool) {
-			sum.add(one.pool.kind.holds(one.thing()))
+			sum.add(one.pool.storage.holds(one.thing()))
 		}
 	}
 	for _, entry := range s.volumes.all() {
 		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
-			sum.add(v.pool.kind.holds(v.thing()))
+			sum.add(v.pool.storage.holds(v.thing()))
 		}
 	}
 	for _, p := range pools {
@@ -108,7 +108,7 @@ func (s *stock) owed(pools []*pool) (sum int64) {
 }
 
 // owesSnapshots reports whether the pool has promised its snapshots nothing, and may owe them all.
-func (p *pool) owesSnapshots() bool { return !p.kind.keepsSnapshots && p.shares() }
+func (p *pool) owesSnapshots() bool { return !p.storage.promisesSnapshots && p.shares() }
 
 // heldIn is what the data in a folder holds that is on no shelf, because it is being made or removed.
 func (p *pool) heldIn(folder string) int64 { return p.heldBelow(p.entries(folder)) }
@@ -120,5 +120,5 @@ func (p *pool) heldBelow(dirs iter.Seq[string]) int64 {
 	if p.shares() {
 		return 0
 	}
-	return p.kind.heldBelow(dirs)
+	return p.storage.heldBelow(dirs)
 }

@@ -45,16 +45,16 @@ func (p *pool) identify(dataDir string) error {
 			"%s is empty, and was pool %q before: mount its filesystem, or remove %s to start with an empty pool", p.path,
 			p.name, known)
 	case record == nil:
-		record = &poolRecord{Version: recordVersion, ID: rand.Text(), Type: p.kind.name}
+		record = &poolRecord{Version: recordVersion, ID: rand.Text(), Type: p.storage.name}
 	case before != nil && before.ID != record.ID:
 		return backends.Errorf(backends.Unavailable,
 			"%s is another pool than %q was before: mount the right filesystem, or remove %s to take this one", p.path, p.name,
 			known)
 	}
-	if record.Type != p.kind.name {
+	if record.Type != p.storage.name {
 		return backends.Errorf(backends.Invalid,
 			"pool %q in %s has type %q, and the configuration says %q: correct the configuration",
-			p.name, p.path, record.Type, p.kind.name)
+			p.name, p.path, record.Type, p.storage.name)
 	}
 	p.id = record.ID
 	return errors.Join(writePoolRecord(own, record), writePoolRecord(known, record))

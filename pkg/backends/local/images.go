@@ -10,11 +10,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
-// images are the kind of storage whose volumes are files, each of which a node attaches as a loop device.
+// images are the storage whose volumes are files, each of which a node attaches as a loop device.
 type images struct{}
 
 func (images) fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error {
-	if o.kind == nil {
+	if o.storage == nil {
 		if err := makeImage(path); err != nil {
 			return err
 		}

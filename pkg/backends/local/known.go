@@ -15,7 +15,7 @@ import (
 type knownPool struct {
 	name     string
 	id       string   // empty when that cannot be read
-	kind     poolType // as id
+	poolType poolType // as id
 	path     string   // where it was; empty when nobody noted that
 	handles  []string // what it may hold
 	complete bool     // whether it holds nothing else
@@ -53,7 +53,7 @@ func (e *engine) knownPools() ([]*knownPool, error) {
 func (e *engine) knownPool(name string) *knownPool {
 	k := &knownPool{name: name}
 	if record, err := readPoolRecord(filepath.Join(e.dataDir, knownFolder, name)); err == nil && record != nil {
-		k.id, k.kind = record.ID, record.Type
+		k.id, k.poolType = record.ID, record.Type
 	}
 	handles, path, err := indexOf(e.dataDir, name).read()
 	if err != nil {
@@ -66,7 +66,7 @@ func (e *engine) knownPool(name string) *knownPool {
 // scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of
 // the driver kept no index.
 func (e *engine) scan(k *knownPool) {
-	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), kind: k.kind.kind()}
+	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), storage: k.poolType.storage()}
 	var owes owing
 	var handles []string
 	is, err := look(e.life, e.waiting, p.path, func() bool {
@@ -135,8 +135,8 @@ func (e *engine) leftPools() []*knownPool {
 	return pools
 }
 
-// takeStock notes all that was ever served and not deleted, before any pool is opened: what is not found again is away.
-func (e *engine) takeStock(s settings) error {
+// noteKnown notes all that was ever served and not deleted, before any pool is opened: what is not found again is away.
+func (e *engine) noteKnown(s settings) error {
 	known, err := e.knownPools()
 	if err != nil {
 		return err

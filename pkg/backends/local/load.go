@@ -39,7 +39,7 @@ func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 		p.log.Error("something cannot be used now: it stays where it is, and is tried again", "entry", a.folder+"/"+name,
 			"why", failure.OneLine(a.why))
 	}
-	p.log.Info("pool is open", "path", p.path, "type", string(p.kind.name), "reflink", p.reflink.Load(),
+	p.log.Info("pool is open", "path", p.path, "type", string(p.storage.name), "reflink", p.reflink.Load(),
 		"quotas", p.quotas, "volumes", len(c.volumes), "snapshots", len(c.snapshots), "groups", len(c.groups),
 		"unusable", len(c.away), "trash", r.trash, "drafts", r.drafts, "quarantined", r.quarantined, "grown", r.grown,
 		"thawed", r.thawed)

@@ -285,8 +285,8 @@ func TestDefaultPools(t *testing.T) {
 	f.options.Config = patient()
 	f.open()
 	p := f.in(string(image))
-	if want := filepath.Join(f.dataDir, "pools", "image"); len(f.pools) != 1 || p.kind.name != image || p.path != want {
-		t.Errorf("there are %d pools, %q is a %q in %s; want one of images in %s", len(f.pools), p.name, p.kind.name,
+	if want := filepath.Join(f.dataDir, "pools", "image"); len(f.pools) != 1 || p.storage.name != image || p.path != want {
+		t.Errorf("there are %d pools, %q is a %q in %s; want one of images in %s", len(f.pools), p.name, p.storage.name,
 			p.path, want)
 	}
 	v, err := f.Create(t.Context(), backends.Spec{Name: "without parameters"})
@@ -300,12 +300,12 @@ func TestImagesHoldTheirFilesystem(t *testing.T) {
 	f := newFixture(t)
 	spec := backends.Spec{Name: "small", Capacity: backends.CapacityRange{RequiredBytes: 1 << 20},
 		LeastDeviceBytes: 300 << 20}
-	for kind, want := range map[poolType]int64{directory: 1 << 20, image: 300 << 20} {
-		spec.Name, spec.Parameters = string(kind), &Parameters{Pool: string(kind)}
+	for of, want := range map[poolType]int64{directory: 1 << 20, image: 300 << 20} {
+		spec.Name, spec.Parameters = string(of), &Parameters{Pool: string(of)}
 		v, err := f.Create(t.Context(), spec)
 		must(t, err)
 		if v.CapacityBytes != want {
-			t.Errorf("the volume of pool %s has %d bytes, want %d", kind, v.CapacityBytes, want)
+			t.Errorf("the volume of pool %s has %d bytes, want %d", of, v.CapacityBytes, want)
 		}
 	}
 	spec.Name, spec.Parameters, spec.Capacity.LimitBytes = "limited", &Parameters{Pool: string(image)}, 200<<20
@@ -314,14 +314,14 @@ func TestImagesHoldTheirFilesystem(t *testing.T) {
 }
 
 func TestOnlyEnginesWithImagesOfferGroups(t *testing.T) {
-	for kind, want := range map[poolType]bool{directory: false, image: true} {
+	for of, want := range map[poolType]bool{directory: false, image: true} {
 		options := newFixture(t, PoolConfig{Name: "other", Type: "image"}).options
 		options.DataDir = filepath.Join(t.TempDir(), "data")
-		options.Config = patient(PoolConfig{Name: "only", Type: string(kind)})
+		options.Config = patient(PoolConfig{Name: "only", Type: string(of)})
 		instance, err := open(t.Context(), options)
 		must(t, err)
 		if have := backends.Resolve(instance.Controller, instance.Node).Group != nil; have != want {
-			t.Errorf("a %s pool offers groups: %t, want %t", kind, have, want)
+			t.Errorf("a %s pool offers groups: %t, want %t", of, have, want)
 		}
 		must(t, backendtest.Close(t.Context(), instance))
 	}

@@ -38,8 +38,8 @@ func (s *stock) makeVolume(ctx context.Context, by copier, p *pool, record *volu
 	}
 	needed = max(needed, record.SizeBytes) // It may be written full.
 	path, err := s.produce(ctx, p, record.Handle, needed, record.SizeBytes, func(d *draft) (string, error) {
-		data := filepath.Join(d.path, p.kind.data)
-		err := d.fillBounded(record, func() error { return p.kind.fill(ctx, by, data, record, o) })
+		data := filepath.Join(d.path, p.storage.data)
+		err := d.fillBounded(record, func() error { return p.storage.fill(ctx, by, data, record, o) })
 		if err != nil {
 			return "", err
 		}
@@ -58,11 +58,11 @@ func (s *stock) makeSnapshot(ctx context.Context, by copier, record *snapshotRec
 	if err != nil {
 		return nil, err
 	}
-	kept := p.kind.cost(record.SizeBytes)
+	kept := p.storage.cost(record.SizeBytes)
 	path, err := s.produce(ctx, p, record.Handle, needed, kept, func(d *draft) (string, error) {
-		data := filepath.Join(d.path, p.kind.data)
+		data := filepath.Join(d.path, p.storage.data)
 		copies := []dataCopy{{from: o.data, volume: o.volume, to: data, size: record.SizeBytes}}
-		if err := p.kind.capture(ctx, by, copies); err != nil {
+		if err := p.storage.capture(ctx, by, copies); err != nil {
 			return "", err
 		}
 		return d.publish(ctx, snapshotsFolder, record)
@@ -96,10 +96,10 @@ func (d *draft) captureAll(ctx context.Context, by copier, record *groupRecord, 
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return err
 		}
-		to := filepath.Join(dir, d.pool.kind.data)
+		to := filepath.Join(dir, d.pool.storage.data)
 		copies = append(copies, dataCopy{from: v.data(), volume: v, to: to, size: record.Members[i].SizeBytes})
 	}
-	if err := d.pool.kind.capture(ctx, by, copies); err != nil {
+	if err := d.pool.storage.capture(ctx, by, copies); err != nil {
 		return err
 	}
 	for _, c := range copies {

@@ -77,15 +77,15 @@ func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (
 		m.shelf.abandon(m.handle)
 		return none, err
 	}
-	h := &held[T]{making: m, release: p.release}
+	c := &claim[T]{making: m, release: p.release}
 	if p.work == "" {
-		defer func() { _ = h.Close() }() // It never fails.
-		result, err := h.make(ctx, p)
+		defer func() { _ = c.Close() }() // It never fails.
+		result, err := c.make(ctx, p)
 		return result.item, err
 	}
-	result, err := works.Do(ctx, background.Work{Key: m.handle, Name: p.work, Holds: h},
+	result, err := works.Do(ctx, background.Work{Key: m.handle, Name: p.work, Holds: c},
 		func(ctx context.Context) (*made[T], error) {
-			return h.make(ctx, p)
+			return c.make(ctx, p)
 		})
 	if err == nil && !m.isTold(result, nil) {
 		return none, backends.Errorf(backends.Exists, "another call has made it just now: it is %s", m.handle)
@@ -103,27 +103,27 @@ func (m making[T]) isTold(result *made[T], err error) bool {
 		(err != nil || result.heard.CompareAndSwap(false, true))
 }
 
-// held is the handle and the sources, as long as something is being made of them.
-type held[T any] struct {
+// claim is the handle and the sources, as long as something is being made of them.
+type claim[T any] struct {
 	making[T]
 	release func()
 	settled bool
 }
 
-func (h *held[T]) make(ctx context.Context, p plan[T]) (*made[T], error) {
+func (c *claim[T]) make(ctx context.Context, p plan[T]) (*made[T], error) {
 	item, err := p.make(ctx)
 	if err == nil {
-		h.settle(item)
-		h.settled = true
+		c.settle(item)
+		c.settled = true
 	}
-	return &made[T]{item: item, asked: h.asked}, err
+	return &made[T]{item: item, asked: c.asked}, err
 }
 
 // Close lets go of what is held.
-func (h *held[T]) Close() error {
-	h.release()
-	if !h.settled {
-		h.shelf.abandon(h.handle)
+func (c *claim[T]) Close() error {
+	c.release()
+	if !c.settled {
+		c.shelf.abandon(c.handle)
 	}
 	return nil
 }

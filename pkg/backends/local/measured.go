@@ -94,7 +94,7 @@ func (s *stock) measurable(pools []*pool) (found []measuring) {
 
 // measurable is the thing, if there is something to measure.
 func (p *pool) measurable(handle string, t thing) []measuring {
-	if bytes := p.kind.measures(t); bytes != nil {
+	if bytes := p.storage.measures(t); bytes != nil {
 		return []measuring{{t.measured, handle, t.path, bytes, p.ledger.free}}
 	}
 	return nil

@@ -78,7 +78,7 @@ func (p *pool) findDevice() {
 
 // warn says what a directory on the node's own disk can do to all else that is there.
 func (p *pool) warn() {
-	if !p.kind.bounded && !p.quotas && !p.index.apart && !p.settings.sharesDisk {
+	if !p.storage.bounded && !p.quotas && !p.index.apart && !p.settings.sharesDisk {
 		p.log.Warn("nothing bounds what is written to a volume of this pool, which is on the filesystem of the data "+
 			"directory: one volume can fill the node's disk; "+
 			"use a pool of type image, or a path on a filesystem of its own or with project quotas, or say that it is known: "+

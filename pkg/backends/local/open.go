@@ -35,8 +35,8 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 
 // hasInstants reports whether there are pools whose volumes can be copied at one instant, also if they are not served.
 func (e *engine) hasInstants() bool {
-	return slices.ContainsFunc(e.pools, func(p *pool) bool { return p.kind.instant }) ||
-		slices.ContainsFunc(e.leftPools(), func(k *knownPool) bool { return k.kind.kind().instant })
+	return slices.ContainsFunc(e.pools, func(p *pool) bool { return p.storage.instant }) ||
+		slices.ContainsFunc(e.leftPools(), func(k *knownPool) bool { return k.poolType.storage().instant })
 }
 
 // newEngine checks the options and takes the data directory.
@@ -100,7 +100,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	for i := range s.pools {
 		e.pools = append(e.pools, newPool(s.pools[i], e.log))
 	}
-	if err := e.takeStock(s); err != nil {
+	if err := e.noteKnown(s); err != nil {
 		return err
 	}
 	if err := e.openPools(ctx); err != nil {

@@ -10,7 +10,7 @@ import (
 // pool is a directory with volumes of one type. What stands below trouble is set before the pool is served.
 type pool struct {
 	name     string
-	kind     *kind
+	storage  *storage
 	settings poolSettings
 	log      *slog.Logger
 	mending  atomic.Bool          // whether it is being opened, or made well, right now
@@ -34,7 +34,7 @@ type pool struct {
 }
 
 func newPool(s poolSettings, log *slog.Logger) *pool {
-	p := &pool{name: s.name, kind: s.kind.kind(), settings: s, log: log.With("pool", s.name)}
+	p := &pool{name: s.name, storage: s.poolType.storage(), settings: s, log: log.With("pool", s.name)}
 	p.fails(errors.New("it is still being opened: ask again"))
 	return p
 }

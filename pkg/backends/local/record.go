@@ -97,13 +97,13 @@ func decode(data []byte, record any) error {
 }
 
 // check reports whether the record can be that of the volume with the handle, in a pool of the type.
-func (r *volumeRecord) check(handle string, kind poolType) error {
+func (r *volumeRecord) check(handle string, want poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(volumePrefix, r.Name)); err != nil {
 		return err
 	}
-	if r.Type != kind || r.SizeBytes <= 0 || r.ExpandingFromBytes < 0 || r.ExpandingFromBytes > r.SizeBytes {
+	if r.Type != want || r.SizeBytes <= 0 || r.ExpandingFromBytes < 0 || r.ExpandingFromBytes > r.SizeBytes {
 		return fmt.Errorf("the record says type %q and size %d, which is wrong in a pool of type %q", r.Type, r.SizeBytes,
-			kind)
+			want)
 	}
 	return r.checkParameters()
 }
@@ -119,36 +119,36 @@ func (r *volumeRecord) checkParameters() error {
 	if r.ReadAheadKiB < 0 {
 		return backends.Errorf(backends.Invalid, "readAheadKiB is %d: use 0 or more", r.ReadAheadKiB)
 	}
-	kind := r.Type.kind()
-	if r.Allocation == full && !kind.setsAside {
+	storage := r.Type.storage()
+	if r.Allocation == full && !storage.preallocates {
 		return backends.Errorf(backends.Invalid,
-			"allocation is \"full\" in a pool of type %s: leave it out, or use a pool of type image", kind.name)
+			"allocation is \"full\" in a pool of type %s: leave it out, or use a pool of type image", storage.name)
 	}
-	if r.ReadAheadKiB != 0 && !kind.device {
+	if r.ReadAheadKiB != 0 && !storage.device {
 		return backends.Errorf(backends.Invalid,
-			"readAheadKiB is set in a pool of type %s: leave it out, or use a pool of type image", kind.name)
+			"readAheadKiB is set in a pool of type %s: leave it out, or use a pool of type image", storage.name)
 	}
 	return nil
 }
 
 // check reports whether the record can be that of the snapshot with the handle.
-func (r *snapshotRecord) check(handle string, kind poolType) error {
+func (r *snapshotRecord) check(handle string, want poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(snapshotPrefix, r.Name)); err != nil {
 		return err
 	}
-	return r.checkContents(kind)
+	return r.checkContents(want)
 }
 
-func (r *snapshotRecord) checkContents(kind poolType) error {
-	if r.Type != kind || r.SizeBytes <= 0 || !isHandle(volumePrefix, r.Volume) {
+func (r *snapshotRecord) checkContents(want poolType) error {
+	if r.Type != want || r.SizeBytes <= 0 || !isHandle(volumePrefix, r.Volume) {
 		return fmt.Errorf("the record says type %q, size %d and volume %q, which is wrong in a pool of type %q",
-			r.Type, r.SizeBytes, r.Volume, kind)
+			r.Type, r.SizeBytes, r.Volume, want)
 	}
 	return nil
 }
 
 // check reports whether the record can be that of the group with the handle.
-func (r *groupRecord) check(handle string, kind poolType) error {
+func (r *groupRecord) check(handle string, want poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(groupPrefix, r.Name)); err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (r *groupRecord) check(handle string, kind poolType) error {
 		if err := checkRecord(m.Version, m.Handle, memberHandle(handle, i), m.Handle); err != nil {
 			return err
 		}
-		if err := m.checkContents(kind); err != nil {
+		if err := m.checkContents(want); err != nil {
 			return err
 		}
 	}

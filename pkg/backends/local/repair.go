@@ -158,7 +158,7 @@ func (p *pool) costOfTrash(path string) int64 {
 	if json.Unmarshal(data, &record) != nil {
 		return 0
 	}
-	if !p.kind.keepsSnapshots && strings.HasPrefix(filepath.Base(path), snapshotPrefix) {
+	if !p.storage.promisesSnapshots && strings.HasPrefix(filepath.Base(path), snapshotPrefix) {
 		return 0
 	}
 	size := max(0, record.SizeBytes)

@@ -23,7 +23,7 @@ func (e *engine) Pools(ctx context.Context) (pools []backends.Pool, err error) {
 
 // poolNow is what can be told of a pool now.
 func (e *engine) poolNow(ctx context.Context, p *pool) backends.Pool {
-	pool := backends.Pool{Name: p.name, Type: string(p.kind.name)}
+	pool := backends.Pool{Name: p.name, Type: string(p.storage.name)}
 	capacity, err := e.Capacity(ctx, backends.CapacityQuery{Parameters: &Parameters{Pool: p.name}})
 	pool.Capacity = capacity
 	if trouble := p.trouble.Load(); trouble != nil {

@@ -22,7 +22,7 @@ func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *sna
 	return &snapshot{guard: newGuard(), pool: p, dir: dir, record: record, group: group}
 }
 
-func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.kind.data) }
+func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.storage.data) }
 
 func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
 	return &backends.Snapshot{

@@ -17,7 +17,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	if err != nil {
 		return nil, err
 	}
-	if err := v.pool.kind.access().OfRaw(v.record.Load().Raw).CheckStaged(a.Type); err != nil {
+	if err := v.pool.storage.access().OfRaw(v.record.Load().Raw).CheckStaged(a.Type); err != nil {
 		return nil, err
 	}
 	release, err := v.use(ctx)
@@ -29,7 +29,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "its data cannot be reached: %w", v.pool.explain(err))
 	}
-	source, err := v.pool.kind.source(v.data(), info, v.record.Load())
+	source, err := v.pool.storage.source(v.data(), info, v.record.Load())
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (v *volume) use(ctx context.Context) (release func(), err error) {
 // leave is held while the volume goes out of use. Nobody has to wait for a copy that is not of one instant while the
 // volume is in use.
 func (v *volume) leave(ctx context.Context) (release func(), err error) {
-	if !v.pool.kind.instant {
+	if !v.pool.storage.instant {
 		return v.share(ctx)
 	}
 	return v.own(ctx)
@@ -62,7 +62,7 @@ func (v *volume) leave(ctx context.Context) (release func(), err error) {
 
 // leaveNow is leave for who comes again, and does not wait.
 func (v *volume) leaveNow() (release func(), ok bool) {
-	if !v.pool.kind.instant {
+	if !v.pool.storage.instant {
 		return v.shareNow()
 	}
 	return v.ownNow()

@@ -1,54 +1,103 @@
 package local
 
 import (
-	"context"
-	"iter"
-	"os"
-
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// content is how the data of volumes and snapshots comes to be, and what it is for a node.
-type content interface {
-	// fill makes the data of a new volume, empty or with the contents of its origin, durably.
-	fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error
-	// capture makes the data of snapshots, durably; that of several shows one instant, of a kind that has any.
-	capture(ctx context.Context, by copier, copies []dataCopy) error
-	// source is what a node gets, of data about which the kernel says so much. Kinds: Unavailable when some is lost.
-	source(path string, info os.FileInfo, record *volumeRecord) (backends.Source, error)
-	// look finds what is wrong with data that should have the size.
-	look(path string, info os.FileInfo, size int64) []backends.HealthIssue
+// poolType names a storage, in the configuration and in records.
+type poolType string
+
+const (
+	directory poolType = "directory"
+	image     poolType = "image"
+)
+
+// The names of the data in the folder of a volume or snapshot.
+const (
+	directoryData = "data"
+	imageData     = "image"
+)
+
+// isKnown reports whether there is such a storage: if not, nothing but its accounts may be asked for.
+func (t poolType) isKnown() bool { return t.storage().content != nil }
+
+// storage is what the volumes of a pool are made of. Handles, records, drafts, promises and trash are the same for all.
+// What differs is here, and nothing else asks which one a pool has. The data of all of them are files in the pool's
+// filesystem, which is what their removal and the room in a pool count on.
+type storage struct {
+	name poolType
+	data string // what a volume's or snapshot's data is called in its folder
+
+	smallest, step int64 // the least size of a volume, of whose multiples the sizes are
+
+	// device says that a node gets a device: one with a filesystem that is made and grown there, or a raw one.
+	device bool
+	// instant says that the copy of a volume in use shows one instant: nobody else uses or copies it meanwhile.
+	instant bool
+	// bounded says that nothing can make a volume larger than it is; else a quota bounds it, where there are any.
+	bounded bool
+	// recordsGrowth says that a crash can leave the data larger than the record says: growing is recorded first.
+	recordsGrowth bool
+	// preallocates says that a volume can have all of its space from the beginning.
+	preallocates bool
+	// promisesSnapshots says that a snapshot has its size promised. Else it has all that it needs once it is made: see
+	// needs.
+	promisesSnapshots bool
+
+	content
+	growth
+	accounts
 }
 
-// growth is how a volume gets another size.
-type growth interface {
-	// extend gives a volume the size that the record says, durably. Should it fail, the size is between old and new.
-	extend(ctx context.Context, v *volume, record *volumeRecord) error
-	// shrink takes back what a failed extend has done. The record is that of before.
-	shrink(v *volume, before *volumeRecord) error
+// storage is the one that is so named. What a newer version may have made, of a type that is not known, is counted as
+// images are, and not touched.
+func (t poolType) storage() *storage {
+	switch t {
+	case directory:
+		return &storage{name: t, data: directoryData, smallest: 1, step: directoryStep,
+			content: directories{}, growth: directories{}, accounts: directories{}}
+	case image:
+		return &storage{name: t, data: imageData, smallest: leastImage, step: imageStep,
+			device: true, instant: true, bounded: true, recordsGrowth: true, preallocates: true, promisesSnapshots: true,
+			content: images{}, growth: images{}, accounts: images{}}
+	}
+	return &storage{name: t, promisesSnapshots: true, accounts: images{}}
 }
 
-// accounts tell what things take from their pool, and what they have of it already.
-type accounts interface {
-	// needs is how much room a copy of the data needs while it is made, if it is to have so many bytes. It may have its
-	// blocks in common with the data or not.
-	needs(ctx context.Context, path string, size int64, shared bool) (int64, error)
-	// holds is what a thing has of those bytes that it was promised. What copies have in common is not a copy's.
-	holds(t thing) holding
-	// measures is how to find out what only a look at all of the data tells; nil where that tells nothing.
-	measures(t thing) func(ctx context.Context, path string) (int64, error)
-	// heldBelow is what the data holds that is in the folders of volumes, snapshots or groups.
-	heldBelow(dirs iter.Seq[string]) int64
-	// owes is how many bytes may still be taken by what is in such a folder and on no shelf. Blocks that a copy has in
-	// common count as its own. What the folder was promised is read in its record, and only when it is asked for.
-	owes(dir string, promised func(dir string) int64) int64
+// access is all the ways in which a pool's volumes can be used.
+func (s *storage) access() backends.Access {
+	access := backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(),
+		Mountable: mountoptions.Directory{}}
+	if s.device {
+		access.Types, access.Mountable = append(access.Types, backends.Block), mountoptions.Device{}
+	}
+	return access
 }
 
-// copier copies data. It knows what else is in use, and what must not be brought to rest.
-type copier interface {
-	// copyTree copies a directory, durably.
-	copyTree(ctx context.Context, to, from string) error
-	// copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules that out;
-	// Unavailable when an image has lost data.
-	copyImages(ctx context.Context, copies []dataCopy) error
+// least is what a volume must hold: the contents of its source, and on a device the filesystem that is made there.
+func (s *storage) least(leastDevice, contents int64) int64 {
+	if s.device {
+		return max(contents, leastDevice)
+	}
+	return contents
+}
+
+// size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.
+func (s *storage) size(wanted backends.CapacityRange, least int64) (int64, error) {
+	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
+		return 0, backends.Errorf(backends.OutOfRange,
+			"the contents take %d bytes, which is more than the limit of %d: raise the limit",
+			least, wanted.LimitBytes)
+	}
+	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
+	return wanted.Round(defaultSize, s.smallest, s.step)
+}
+
+// cost is what a snapshot of so many bytes takes from the ledger.
+func (s *storage) cost(size int64) int64 {
+	if s.promisesSnapshots {
+		return size
+	}
+	return 0
 }

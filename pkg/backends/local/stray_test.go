@@ -46,7 +46,7 @@ func TestStrayIsFound(t *testing.T) {
 	must(t, p.take(t.Context(), record.SizeBytes))
 	d, err := p.newDraft(record.Handle)
 	must(t, err)
-	must(t, image.kind().fill(t.Context(), f.engine, filepath.Join(d.path, image.kind().data), record, nothing()))
+	must(t, image.storage().fill(t.Context(), f.engine, filepath.Join(d.path, image.storage().data), record, nothing()))
 	must(t, second(d.publish(t.Context(), volumesFolder, record)))
 	d.stray = volumesFolder
 	must(t, f.stock.volumes.reserve(record.Handle)) // As the call has it that makes the volume.

@@ -13,7 +13,7 @@ type owing struct {
 }
 
 // owes is how many bytes what is in the folder of an entry may still take that is on no shelf.
-func (p *pool) owes(dir string) int64 { return p.kind.owes(dir, p.costOfTrash) }
+func (p *pool) owes(dir string) int64 { return p.storage.owes(dir, p.costOfTrash) }
 
 // owesAll is what all entries of a pool owe that is not served; nothing where they cannot be read.
 func (p *pool) owesAll() owing {
@@ -48,7 +48,7 @@ func (ds *disks) foresee(ctx context.Context, pools []*pool) {
 }
 
 // asConfigured is as much of the pool as is known before it is opened.
-func (p *pool) asConfigured() *pool { return &pool{path: p.settings.path, kind: p.kind} }
+func (p *pool) asConfigured() *pool { return &pool{path: p.settings.path, storage: p.storage} }
 
 // noteOwing notes what a pool owes that is not served.
 func (ds *disks) noteOwing(pool string, o owing) {

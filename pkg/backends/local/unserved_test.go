@@ -37,11 +37,11 @@ func TestUnservedVolumesKeepTheirPromises(t *testing.T) {
 		},
 	}
 	for name, harm := range cases {
-		for _, kind := range []string{"image", "directory"} {
-			t.Run(name+" of type "+kind, func(t *testing.T) {
+		for _, of := range []string{"image", "directory"} {
+			t.Run(name+" of type "+of, func(t *testing.T) {
 				mount := testfs.New(t, "ext4", 512)
 				one := PoolConfig{Name: "one", Type: "image", Path: filepath.Join(mount, "one")}
-				two := PoolConfig{Name: "two", Type: kind, Path: filepath.Join(mount, "two")}
+				two := PoolConfig{Name: "two", Type: of, Path: filepath.Join(mount, "two")}
 				f := newFixture(t, one, two)
 				v, err := f.createOf("two", "v", 300<<20)
 				must(t, err)

@@ -34,13 +34,13 @@ func newVolume(p *pool, dir string, record *volumeRecord) *volume {
 }
 
 // data is the path of the directory or image.
-func (v *volume) data() string { return filepath.Join(v.dir, v.pool.kind.data) }
+func (v *volume) data() string { return filepath.Join(v.dir, v.pool.storage.data) }
 
 // hold keeps the volume from coming into use while it is copied. Who copies one in use at one instant must be alone,
 // because it may have to be frozen.
 func (v *volume) hold(ctx context.Context) (release func(), err error) {
 	release, err = v.share(ctx)
-	if err != nil || !v.pool.kind.instant || !v.inUse.Load() {
+	if err != nil || !v.pool.storage.instant || !v.inUse.Load() {
 		return release, err
 	}
 	release()
@@ -71,7 +71,7 @@ func (e *engine) describe(v *volume) *backends.Volume {
 		Fingerprint:   r.Fingerprint,
 		Settings:      maps.Clone(r.Settings),
 		Source:        backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
-		Access:        v.pool.kind.access().OfRaw(r.Raw),
+		Access:        v.pool.storage.access().OfRaw(r.Raw),
 		Topology:      []backends.Topology{maps.Clone(e.place)},
 	}
 }
