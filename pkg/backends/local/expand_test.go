@@ -1,7 +1,10 @@
 package local
 
 import (
+	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -34,4 +37,87 @@ func TestFailedExpandTakesRoomOnce(t *testing.T) {
 			f.promised(0)
 		})
 	}
+}
+
+// An image that was being grown already, when a further expansion fails, is not cut: it has a size in between.
+func TestFailedExpandLeavesWhatWasBeingGrown(t *testing.T) {
+	const image, most = 12 << 20, 16 << 20
+	f := newFixture(t)
+	v := f.create("image", "one")
+	growing := f.rewrites(v.Handle, func(r *volumeRecord) { r.SizeBytes, r.ExpandingFromBytes = 8<<20, 4<<20 })
+	must(t, os.Truncate(f.data(v.Handle), image))
+	staging := f.in("image").folder(stagingFolder)
+	must(t, os.Remove(staging)) // No record can be replaced.
+	grow := func() error {
+		return second(f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: most}))
+	}
+	hasKind(t, "Expand", grow(), backends.Unavailable, "interrupted")
+	info, err := os.Stat(f.data(v.Handle))
+	must(t, err)
+	if r := f.volumesRecord(v.Handle); info.Size() != image || r.SizeBytes != growing.SizeBytes ||
+		r.ExpandingFromBytes != growing.ExpandingFromBytes {
+		t.Errorf("the image has %d bytes, want %d, and the record is %+v", info.Size(), image, r)
+	}
+	must(t, os.Mkdir(staging, 0o700))
+	must(t, grow())
+	if info, err := os.Stat(f.data(v.Handle)); err != nil || info.Size() != most {
+		t.Errorf("the image has %d bytes, %v, want %d", info.Size(), err, most)
+	}
+	f.promised(most)
+}
+
+// growingFails is a growth that comes as far as the record on disk, and of which nothing can be taken back.
+type growingFails struct{}
+
+func (growingFails) extend(_ context.Context, v *volume, record *volumeRecord) error {
+	data, err := encode(record)
+	return errors.Join(err, os.WriteFile(filepath.Join(v.dir, recordFile), data, 0o600), errors.New("it fails"))
+}
+
+func (growingFails) shrink(*volume, *volumeRecord) error { return errors.New("taking it back fails") }
+
+// A directory has no size that its record could hide: that says the old one again. An image is as large as it became:
+// its record tells on, and the next start finishes what it says.
+func TestFailedGrowthThatCannotBeTakenBack(t *testing.T) {
+	const old, wanted = 4 << 20, 8 << 20
+	for pool, want := range map[string]struct{ size, from, later int64 }{
+		"directory": {size: old, later: old},
+		"image":     {size: wanted, from: old, later: wanted},
+	} {
+		t.Run(pool, func(t *testing.T) {
+			f := newFixture(t)
+			v := f.create(pool, "one")
+			failing := *f.in(pool).storage
+			failing.growth = growingFails{}
+			f.in(pool).storage = &failing
+			hasKind(t, "Expand", second(f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: wanted})),
+				backends.Unavailable, "interrupted")
+			data, err := os.ReadFile(filepath.Join(f.dir(v.Handle), recordFile))
+			must(t, err)
+			var after volumeRecord
+			must(t, decode(data, &after))
+			if after.SizeBytes != want.size || after.ExpandingFromBytes != want.from {
+				t.Errorf("the record says %d bytes, from %d, want %+v", after.SizeBytes, after.ExpandingFromBytes, want)
+			}
+			f.promised(wanted) // Nobody knows what it has.
+			f.reopen()
+			got, err := f.Get(t.Context(), v.Handle)
+			must(t, err)
+			if got.CapacityBytes != want.later {
+				t.Errorf("the volume has %d bytes after a start, want %d", got.CapacityBytes, want.later)
+			}
+			f.promised(want.later)
+		})
+	}
+}
+
+// rewrites changes the record of a volume and returns it.
+func (f *fixture) rewrites(handle string, change func(*volumeRecord)) volumeRecord {
+	f.Helper()
+	v, err := f.stock.volumes.get(handle)
+	must(f, err)
+	record := *v.record.Load()
+	change(&record)
+	must(f, v.replaceRecord(&record))
+	return record
 }

@@ -166,6 +166,22 @@ func TestEveryStepOfExpand(t *testing.T) {
 	}
 }
 
+// No version begins to grow a directory by a record. One that says so all the same is finished like an image.
+func TestDirectoryThatIsBeingGrown(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("directory", "one")
+	f.rewrites(v.Handle, func(r *volumeRecord) { r.SizeBytes, r.ExpandingFromBytes = 8<<20, 4<<20 })
+	for range 2 {
+		f.reopen()
+		got, err := f.Get(t.Context(), v.Handle)
+		must(t, err)
+		if r := f.volumesRecord(v.Handle); got.CapacityBytes != 8<<20 || r.ExpandingFromBytes != 0 {
+			t.Errorf("the volume has %d bytes, want %d, and the record is %+v", got.CapacityBytes, 8<<20, r)
+		}
+		f.promised(8 << 20)
+	}
+}
+
 func TestGrowingDoesNotHideLostData(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")

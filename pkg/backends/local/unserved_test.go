@@ -126,6 +126,21 @@ func TestLeftPoolThatCannotBeReadKeepsItsRoom(t *testing.T) {
 	}
 }
 
+// Of a pool of directories that is not configured any more only volumes were promised something.
+func TestLeftDirectoriesOweWhatVolumesWerePromised(t *testing.T) {
+	one, two := PoolConfig{Name: "one", Type: "directory"}, PoolConfig{Name: "two", Type: "directory"}
+	f := newFixture(t, one, two)
+	v, err := f.createOf("two", "v", 6<<20)
+	must(t, err)
+	f.snapshot("s", v.Handle)
+	f.shut()
+	f.options.Config = patient(one)
+	f.open()
+	if owed := f.disks.unservedOn(f.in("one").ledger.disk.id); owed != 6<<20 {
+		t.Errorf("%d bytes are kept for it, want those of the volume", owed)
+	}
+}
+
 // A pool that was made anew, under another name and in its place, owes what is in it, and the one before it nothing.
 func TestPoolInThePlaceOfAnotherCountsOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pool")

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -304,27 +306,57 @@ func TestConcurrentCreatesOfOneName(t *testing.T) {
 	f.holdsOnly("volumes/" + handleOf(volumePrefix, "one"))
 }
 
+// Who must have the volume alone waits for who shares it too.
 func TestWaitingEndsWithTheContext(t *testing.T) {
-	f := newFixture(t)
-	for _, pool := range []string{"image", "directory"} {
-		v := f.create(pool, "in "+pool)
-		held, err := f.stock.volumes.get(v.Handle)
-		must(t, err)
-		release, err := held.own(t.Context())
-		must(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		_, sourceErr := f.Source(ctx, backends.Attachment{Handle: v.Handle})
-		_, expandErr := f.Expand(ctx, v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20})
-		_, cloneErr := f.Clone(ctx, specIn(pool, "clone"), v.Handle)
-		for what, err := range map[string]error{
-			"Source": sourceErr, "Expand": expandErr, "Delete": f.Delete(ctx, v.Handle), "Release": f.Release(ctx, v.Handle),
-			"Modify": f.Modify(ctx, v.Handle, &Mutable{}),
-		} {
-			hasKind(t, what, err, backends.Busy)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t)
+		for _, pool := range []string{"image", "directory"} {
+			v := f.create(pool, "in "+pool)
+			held, err := f.stock.volumes.get(v.Handle)
+			must(t, err)
+			for what, w := range f.waiters(v.Handle, pool) {
+				hold := held.own
+				if w.owns {
+					hold = held.share
+				}
+				release, err := hold(t.Context())
+				must(t, err)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // It passes in no time.
+				hasKind(t, what, w.call(ctx), backends.Busy)
+				if ctx.Err() == nil {
+					t.Errorf("%s of the %s did not wait", what, pool)
+				}
+				cancel()
+				release()
+			}
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			hasKind(t, "Clone by a call that has ended", second(f.Clone(ended, specIn(pool, "clone"), v.Handle)),
+				backends.Unavailable)
 		}
-		hasKind(t, "Clone", cloneErr, backends.Unavailable)
-		release()
+	})
+}
+
+// waiter is a call that waits for who has a volume.
+type waiter struct {
+	owns bool // whether it must have the volume alone
+	call func(context.Context) error
+}
+
+func (f *fixture) waiters(handle, pool string) map[string]waiter {
+	return map[string]waiter{
+		"Source": {true, func(ctx context.Context) error {
+			return second(f.Source(ctx, backends.Attachment{Handle: handle}))
+		}},
+		"Expand": {true, func(ctx context.Context) error {
+			return second(f.Expand(ctx, handle, backends.CapacityRange{RequiredBytes: 8 << 20}))
+		}},
+		"Clone": {false, func(ctx context.Context) error {
+			return second(f.Clone(ctx, specIn(pool, "clone"), handle))
+		}},
+		"Delete":  {true, func(ctx context.Context) error { return f.Delete(ctx, handle) }},
+		"Release": {pool == "image", func(ctx context.Context) error { return f.Release(ctx, handle) }},
+		"Modify":  {true, func(ctx context.Context) error { return f.Modify(ctx, handle, &Mutable{}) }},
 	}
 }
 
