@@ -83,7 +83,7 @@ func bringUp(ctx context.Context, c *command) error {
 
 func takeDown(ctx context.Context, c *command) error { return up.Down(ctx, c.layout, os.Stdout) }
 
-// runControlPlane is the process that holds a cluster.
+// runControlPlane runs the process that holds a cluster.
 func runControlPlane(ctx context.Context, c *command) error {
 	listener, err := up.Inherited()
 	if err != nil {
@@ -92,7 +92,7 @@ func runControlPlane(ctx context.Context, c *command) error {
 	return controlplane.Run(ctx, c.layout, logger(), listener)
 }
 
-// runNode is the process that holds a node.
+// runNode runs the process that holds a node.
 func runNode(ctx context.Context, c *command) error {
 	return node.Run(ctx, c.layout, logger(), c.number)
 }

@@ -23,7 +23,7 @@ type Cluster struct {
 	process     layout.Process
 }
 
-// Open returns the cluster whose data are in the folder, or ErrDown.
+// Open returns the cluster whose data is in the folder, or ErrDown.
 func Open(data string) (*Cluster, error) {
 	l, err := layout.New(data)
 	if err != nil {
@@ -43,19 +43,19 @@ func Open(data string) (*Cluster, error) {
 	return &Cluster{layout: l, description: d, process: process}, nil
 }
 
-// Data is the folder of the cluster's data.
+// Data returns the folder of the cluster's data.
 func (c *Cluster) Data() string { return c.layout.Data() }
 
-// Logs is the folder of the components' logs.
+// Logs returns the folder of the components' logs.
 func (c *Cluster) Logs() string { return c.layout.Path("logs") }
 
-// Kubeconfig is the path of an administrator's kubeconfig, for use on this machine.
+// Kubeconfig returns the path of an administrator's kubeconfig, for use on this machine.
 func (c *Cluster) Kubeconfig() string { return c.layout.Kubeconfig() }
 
-// Kubectl is the path of a script that runs kubectl with that kubeconfig.
+// Kubectl returns the path of a script that runs kubectl with that kubeconfig.
 func (c *Cluster) Kubectl() string { return c.layout.Kubectl() }
 
-// Nodes are the names of the nodes.
+// Nodes returns the names of the nodes.
 func (c *Cluster) Nodes() []string {
 	var names []string
 	for number := 1; number <= c.description.Nodes; number++ {
@@ -80,7 +80,7 @@ func (c *Cluster) NodeCommand(ctx context.Context, name string, argv ...string) 
 	if err != nil {
 		return nil, fmt.Errorf("there is no node %s, but %s: %w", name, strings.Join(c.Nodes(), ", "), err)
 	}
-	// The number means something among the cluster's processes only.
+	// The process ID is valid only in the cluster's own PID namespace.
 	inner := append([]string{"nsenter"}, enter(string(pid))...)
 	return c.ControlPlaneCommand(ctx, append(inner, argv...)...), nil
 }
@@ -89,7 +89,7 @@ func enter(pid string) []string {
 	return []string{"--target", pid, "--mount", "--net", "--pid", "--uts", "--ipc", "--"}
 }
 
-// LoadImage gives every node the image in the archive, one that `docker save` or `buildah push docker-archive:` wrote.
+// LoadImage loads an image into every node, from an archive that `docker save` or `buildah push docker-archive:` wrote.
 func (c *Cluster) LoadImage(ctx context.Context, archive string) error {
 	for _, name := range c.Nodes() {
 		if err := c.loadImage(ctx, name, archive); err != nil {

@@ -1,3 +1,3 @@
-// Package access is for tests and tools that use a cluster which `make cluster-up` brought up: where its kubeconfig and
-// kubectl are, how to give it an image, and how to run a command on one of its nodes.
+// Package access lets tests and tools use a cluster that `make cluster-up` brought up. It returns the paths of its
+// kubeconfig and kubectl, loads images, and runs commands on its nodes.
 package access

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// NodeFiles is the root of a node's files, as this process sees them: for a socket that a test calls.
+// NodeFiles returns the root of a node's files as seen from this process, for a socket that a test calls.
 func (c *Cluster) NodeFiles(name string) (string, error) {
 	pid, err := os.ReadFile(c.layout.NodeProcess(name))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// Listen listens in this process on a port of the control plane's address, which nodes and pods reach: for a service
-// that a test gives them.
+// Listen listens in this process on a port of the control plane's address, which nodes and pods can reach. It lets a
+// test serve requests of the cluster.
 func (c *Cluster) Listen(ctx context.Context, port int) (net.Listener, error) {
 	namespace, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.process.PID))
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *Cluster) Listen(ctx context.Context, port int) (net.Listener, error) {
 	var listener net.Listener
 	done := make(chan error)
 	go func() {
-		// It is not unlocked: the thread ends with the goroutine, and nobody else gets one that is in another network.
+		// The thread stays locked: it ends with the goroutine, so that no other goroutine runs in the wrong network.
 		runtime.LockOSThread()
 		if err := unix.Setns(int(namespace.Fd()), unix.CLONE_NEWNET); err != nil {
 			done <- fmt.Errorf("enter the network of the control plane: %w", err)

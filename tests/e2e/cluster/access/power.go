@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// StopNode ends a node at once, as a loss of power does: nothing on it is asked to end. It stays off until StartNode.
-// The API server learns of it when the node's lease is not renewed.
+// StopNode ends a node at once, as a loss of power does, without a shutdown of its processes. The node stays off until
+// StartNode. The API server notices when the node's lease is not renewed.
 func (c *Cluster) StopNode(ctx context.Context, name string) error {
 	pid, err := os.ReadFile(c.layout.NodeProcess(name))
 	if err != nil {
@@ -27,7 +27,7 @@ func (c *Cluster) StopNode(ctx context.Context, name string) error {
 	return nil
 }
 
-// StartNode starts a node that was stopped: its pods are started again by its kubelet.
+// StartNode starts a node that was stopped. Its kubelet starts its pods again.
 func (c *Cluster) StartNode(name string) error {
 	err := os.Remove(c.layout.NodeOff(name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,10 +36,10 @@ func (c *Cluster) StartNode(name string) error {
 	return err
 }
 
-// CutNode takes a node off the network, and leaves what runs there running.
+// CutNode disconnects a node from the network, while its processes continue to run.
 func (c *Cluster) CutNode(ctx context.Context, name string) error { return c.cable(ctx, name, "down") }
 
-// MendNode gives a node that was cut off its network again.
+// MendNode reconnects a node that was cut off.
 func (c *Cluster) MendNode(ctx context.Context, name string) error { return c.cable(ctx, name, "up") }
 
 func (c *Cluster) cable(ctx context.Context, name, state string) error {

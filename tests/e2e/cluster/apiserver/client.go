@@ -14,14 +14,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// Client asks an API server.
+// Client sends requests to an API server.
 type Client struct {
 	http *http.Client
 	base string
 }
 
-// NewClient returns a client of the API server at the address, with the certificate of the user, a file name of
-// package pki.
+// NewClient returns a client of the API server at the address, with the certificate of the user, which is a file name
+// of package pki.
 func NewClient(l layout.Layout, user, address string) (*Client, error) {
 	pair, err := tls.LoadX509KeyPair(l.Certificate(user+".crt"), l.Certificate(user+".key"))
 	if err != nil {
@@ -41,7 +41,7 @@ func NewClient(l layout.Layout, user, address string) (*Client, error) {
 	return &Client{http: &http.Client{Timeout: 5 * time.Second, Transport: transport}, base: "https://" + address}, nil
 }
 
-// Ready fails unless the API server says that it is ready.
+// Ready returns an error unless the API server reports that it is ready.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.read(ctx, "/readyz")
 	return err

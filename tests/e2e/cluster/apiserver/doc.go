@@ -1,3 +1,3 @@
-// Package apiserver asks a cluster's API server the few things that bringing a cluster up must know, from whichever
-// network it is asked.
+// Package apiserver reads from a cluster's API server what bringing the cluster up needs, from the host's or the
+// cluster's network.
 package apiserver

@@ -1,3 +1,3 @@
-// Package controlplane is what runs in the outer namespaces of a cluster: etcd, the API server, the controller manager
-// and the scheduler, the network between the nodes, and the nodes themselves, each in namespaces inside these.
+// Package controlplane runs in the outer namespaces of a cluster: etcd, the API server, the controller manager, the
+// scheduler, the network between the nodes, and the nodes themselves, each in its own inner namespaces.
 package controlplane

@@ -11,7 +11,7 @@ const (
 	etcdPeers   = "http://127.0.0.1:2380"
 )
 
-// etcd's data are gone with the cluster: it need not wait for the disk.
+// etcd returns the arguments of etcd. It need not wait for the disk, because its data is deleted with the cluster.
 func etcd(l layout.Layout) []string {
 	return []string{
 		"--name=stowage", "--data-dir=" + l.Path("etcd"), "--unsafe-no-fsync",
@@ -21,8 +21,8 @@ func etcd(l layout.Layout) []string {
 	}
 }
 
-// server's flags are those that kubeadm gives, but for two: there is one address only for a node, and the control plane
-// reaches webhooks at their pods, since no kube-proxy runs beside it.
+// server returns the flags that kubeadm sets, with two exceptions: a node has only one address, and the control plane
+// reaches webhooks at their pods, because no kube-proxy runs beside it.
 func server(l layout.Layout) []string {
 	pki := l.Certificate
 	return []string{
@@ -63,14 +63,15 @@ func controllerManager(l layout.Layout) []string {
 		"--cluster-signing-key-file="+l.Certificate("ca.key"),
 		"--service-account-private-key-file="+l.Certificate("service-accounts.key"),
 		"--requestheader-client-ca-file="+l.Certificate("front-proxy-ca.crt"),
-		// It would make the default one in the host's /usr.
+		// The default folder would be created in the host's /usr.
 		"--flex-volume-plugin-dir="+l.Path("flexvolumes"),
 	)
 }
 
 func scheduler(l layout.Layout) []string { return asUser(l, "scheduler") }
 
-// asUser are flags that the controller manager and the scheduler share. There is one of each: it need not be elected.
+// asUser returns the flags that the controller manager and the scheduler share. Each has one instance, so that no
+// leader election is needed.
 func asUser(l layout.Layout, user string) []string {
 	kubeconfig := l.Config(user + ".kubeconfig")
 	return []string{

@@ -8,10 +8,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// bridge is what the nodes are plugged into.
+// bridge is the bridge that connects the nodes.
 const bridge = "nodes"
 
-// network makes the network of the nodes, and routes to their pods.
+// network creates the network of the nodes, and routes to their pods.
 func network(ctx context.Context, m *machine.Machine, nodes int) error {
 	commands := [][]string{
 		{"ip", "link", "set", "lo", "up"},
@@ -31,9 +31,9 @@ func network(ctx context.Context, m *machine.Machine, nodes int) error {
 	return nil
 }
 
-// plug connects the process's network namespace: there, the cable's end is named eth0.
+// plug connects the process's network namespace. In that namespace the interface is eth0.
 func plug(ctx context.Context, m *machine.Machine, cable, pid string) error {
-	// One of an earlier life of the node may not have gone with it yet.
+	// The interface of the node's previous run may still exist.
 	_ = m.Run(ctx, "ip", "link", "delete", cable)
 	if err := m.Run(ctx, "ip", "link", "add", cable, "type", "veth", "peer", "name", "eth0", "netns", pid); err != nil {
 		return err

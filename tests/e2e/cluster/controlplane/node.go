@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// node is the process 1 of a node. Its end is the node's: like a machine that lost its power, the node begins again
-// from its disk, unless it is off.
+// node is process 1 of a node. The node ends with it. As after a power loss, the node then starts again from its disk,
+// unless it is off.
 func node(m *machine.Machine, l layout.Layout, number int) machine.Component {
 	name := layout.NodeName(number)
 	return machine.Component{
@@ -33,8 +33,8 @@ func node(m *machine.Machine, l layout.Layout, number int) machine.Component {
 	}
 }
 
-// prepareNode waits until the node is not off. The control groups of the pods of its earlier life go, as they would
-// have gone with the machine.
+// prepareNode waits until the node is no longer off. It removes the control groups of the pods of the node's previous
+// run, which a real machine would have lost.
 func prepareNode(ctx context.Context, l layout.Layout, name string) error {
 	err := machine.Until(ctx, name, func(context.Context) error {
 		_, err := os.Stat(l.NodeOff(name))

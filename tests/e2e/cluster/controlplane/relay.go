@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// relay passes each connection to the listener on to the address. A socket stays in the network namespace that it was
-// made in: so the host reaches the API server, and needs no interface, route or address for it.
+// relay forwards each connection to the address. A socket stays in the network namespace in which it was created, so
+// that the host reaches the API server without an interface, route or address.
 func relay(ctx context.Context, log *slog.Logger, listener net.Listener, address string) {
 	context.AfterFunc(ctx, func() { _ = listener.Close() })
 	for {
@@ -21,7 +21,7 @@ func relay(ctx context.Context, log *slog.Logger, listener net.Listener, address
 			return
 		}
 		go func() {
-			// The client sees a closed connection, and tries again.
+			// The client sees a closed connection, and retries.
 			if err := pass(ctx, client, address); err != nil {
 				log.Debug("connection from the host", "error", err)
 			}
@@ -43,14 +43,14 @@ func pass(ctx context.Context, client net.Conn, address string) error {
 	return nil
 }
 
-// oneWay copies until the source ends, and says so to the destination.
+// oneWay copies until the source ends, and then closes the write side of the destination.
 func oneWay(destination, source net.Conn) {
 	if _, err := io.Copy(destination, source); err != nil {
-		// The other direction is of no use then.
+		// The other direction is useless without this one.
 		_ = destination.Close()
 		return
 	}
 	if half, ok := destination.(interface{ CloseWrite() error }); ok {
-		_ = half.CloseWrite() // It may be closed already.
+		_ = half.CloseWrite() // It may already be closed.
 	}
 }

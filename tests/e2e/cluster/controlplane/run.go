@@ -15,17 +15,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// Namespaces are those that the process which calls Run must have of its own, as CLONE_NEW… flags.
+// Namespaces are the new namespaces that the process which calls Run needs, as CLONE_NEW… flags.
 const Namespaces = unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 
-// path is where programs of the machine are found.
+// path is the search path for programs.
 const path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// patience is how long a component may take to answer for the first time.
+// patience is the limit for a component's first answer.
 const patience = 2 * time.Minute
 
-// Run runs the cluster until ctx is done. Connections to the listener, which is in the host's network, reach the API
-// server. The calling process is the first one of new namespaces.
+// Run runs the cluster until ctx is done. Connections to the listener, which is in the host's network, are forwarded to
+// the API server. The calling process is process 1 of new namespaces.
 func Run(ctx context.Context, l layout.Layout, log *slog.Logger, host net.Listener) error {
 	d, err := l.Description()
 	if err != nil {
@@ -49,7 +49,7 @@ func Run(ctx context.Context, l layout.Layout, log *slog.Logger, host net.Listen
 	return nil
 }
 
-// separate keeps what is mounted here from the host, and shows this namespace's processes in /proc.
+// separate hides mounts of this process from the host, and mounts a /proc that shows the processes of this namespace.
 func separate() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -60,7 +60,7 @@ func separate() error {
 	return unix.Sethostname([]byte("control-plane"))
 }
 
-// start starts the components, each when what it needs is ready.
+// start starts each component once its dependencies are ready.
 func start(ctx context.Context, m *machine.Machine, l layout.Layout) error {
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

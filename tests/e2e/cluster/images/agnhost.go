@@ -1,7 +1,7 @@
 package images
 
-// agnhostFiles are the files of an image with the suite's own helper. The suite looks for the user, who is
-// in a group that a pod need not name, in this image and expects in no other that a number has a name.
+// agnhostFiles returns the files of an image with the suite's own helper. Only in this image does the suite require a
+// name for a user ID: that of a user in a group that the pod does not specify.
 func agnhostFiles(tools []File, agnhost string) []File {
 	return with(tools,
 		File{Path: passwd, Mode: 0o644, Text: someUsers + "user-defined-in-image:x:1000:1000::/:/bin/sh\n"},
@@ -12,7 +12,7 @@ func agnhostFiles(tools []File, agnhost string) []File {
 	)
 }
 
-// with returns the files and more, which take the place of those of the same path.
+// with returns the files and more. A file of more replaces one with the same path.
 func with(files []File, more ...File) []File {
 	var all []File
 	for _, file := range files {

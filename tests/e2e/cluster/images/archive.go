@@ -18,13 +18,13 @@ import (
 	"time"
 )
 
-// File is one entry of an image's only layer. Folders above it need not be named.
+// File is one entry of an image's only layer. Parent folders are optional.
 type File struct {
-	Path string // in the image, without a slash at the front
+	Path string // in the image, without a leading slash
 	Mode int64
-	// One of these, or none of them for a folder.
+	// One of these, or none for a folder.
 	Source string // a file of this machine
-	Link   string // where a symbolic link leads to
+	Link   string // the target of a symbolic link
 	Text   string
 }
 
@@ -36,11 +36,11 @@ type Image struct {
 	Files      []File
 }
 
-// epoch is the time of everything in an image: the same files make the same image.
+// epoch is the timestamp of every entry in an image, so that the same files yield the same image.
 func epoch() time.Time { return time.Unix(0, 0).UTC() }
 
-// write writes the image as an archive with the layer, its configuration and the manifest that names both. The
-// format is that of the Docker image specification v1.2.
+// write writes the image as an archive with the layer, its configuration, and the manifest that names both, in the
+// format of the Docker image specification v1.2.
 func write(image Image, archive string) error {
 	layer, err := os.CreateTemp("", "layer-*.tar")
 	if err != nil {
@@ -91,7 +91,7 @@ func configuration(image Image, layer string) ([]byte, error) {
 	})
 }
 
-// writeFiles writes a tar of the files, each after the folders that it is in.
+// writeFiles writes a tar of the files. Each file follows its parent folders.
 func writeFiles(w io.Writer, files []File) error {
 	out := tar.NewWriter(w)
 	made := map[string]bool{".": true}
@@ -115,7 +115,7 @@ func writeFiles(w io.Writer, files []File) error {
 	return out.Close()
 }
 
-// above lists the folders that hold the path, the outermost first.
+// above lists the parent folders of the path, the outermost first.
 func above(name string) []string {
 	var folders []string
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {

@@ -140,7 +140,7 @@ func TestStatic(t *testing.T) {
 	if err := static(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no program: %v", err)
 	}
-	// Every Debian's shell uses the C library.
+	// The shell of every Debian uses the C library.
 	if err := static("/bin/sh"); err == nil {
 		t.Error("the shell is said to be static")
 	}

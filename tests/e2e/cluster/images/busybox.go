@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// busyboxPath is where Debian's busybox-static puts it.
+// busyboxPath is the path of the program in Debian's busybox-static.
 const busyboxPath = "/bin/busybox"
 
 // The users and groups of an image.
@@ -46,7 +46,7 @@ func busybox(ctx context.Context) ([]File, error) {
 	return files, nil
 }
 
-// static fails when the program needs libraries.
+// static returns an error if the program needs shared libraries.
 func static(program string) error {
 	file, err := elf.Open(program)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// glibc returns the files of an image whose shell and dd are Debian's own: the specs of many volumes write with options
-// that busybox does not know.
+// glibc returns the files of an image with Debian's own shell and dd: many volume specs use options that busybox does
+// not support.
 func glibc(tools []File) ([]File, error) {
 	var own []File
 	for _, program := range []File{{Path: "bin/sh", Mode: 0o755, Source: "/bin/dash"},
@@ -28,7 +28,7 @@ func glibc(tools []File) ([]File, error) {
 	return with(tools, own...), nil
 }
 
-// libraries are the loader and the shared libraries that a program needs, where it looks for them.
+// libraries returns the loader and the shared libraries of a program, at the paths where the program looks for them.
 func libraries(program string) ([]File, error) {
 	file, err := elf.Open(program)
 	if err != nil {
@@ -54,7 +54,7 @@ func libraries(program string) ([]File, error) {
 	return needed, nil
 }
 
-// interpreter is the path of the loader that a program names.
+// interpreter returns the path of a program's loader.
 func interpreter(file *elf.File) (string, error) {
 	section := file.Section(".interp")
 	if section == nil {
@@ -64,7 +64,7 @@ func interpreter(file *elf.File) (string, error) {
 	return strings.TrimRight(string(text), "\x00"), err
 }
 
-// find returns where this machine has a library.
+// find returns the path of a library on this machine.
 func find(name string) (string, error) {
 	for _, pattern := range []string{"/lib/*-linux-gnu/", "/usr/lib/*-linux-gnu/", "/lib64/", "/lib/"} {
 		if found, err := filepath.Glob(pattern + name); err == nil && len(found) > 0 {

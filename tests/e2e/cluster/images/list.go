@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// Stowage is the driver's image; a node completes the name with docker.io/library.
+	// Stowage is the driver's image. A node prepends docker.io/library to the name.
 	Stowage = "stowage:dev"
 	// Pause is the image of the container that holds a pod's namespaces.
 	Pause = core + "pause:3.10.2"
@@ -23,12 +23,12 @@ const (
 	tests    = core + "e2e-test-images/"
 	sidecars = core + "sig-storage/"
 
-	// The versions of the two sidecars that stand-ins take the place of.
+	// The versions of the two sidecars that stand-ins replace.
 	registrarVersion = "v2.17.0"
 	probeVersion     = "v2.19.0"
 )
 
-// Maker makes images of programs.
+// Maker builds images of programs.
 type Maker struct {
 	Builder *programs.Builder
 	Store   *store.Store
@@ -84,7 +84,7 @@ func (m *Maker) list(ctx context.Context) ([]Image, error) {
 	return append(list, more...), err
 }
 
-// sidecars are images of nothing but a program, as upstream's are.
+// sidecars returns images that contain only a program, as upstream's do.
 func (m *Maker) sidecars(ctx context.Context) ([]Image, error) {
 	var list []Image
 	for _, p := range programs.Sidecars() {
@@ -111,8 +111,8 @@ func (m *Maker) version(p programs.Program) string {
 	return m.Builder.Version(p.Version)
 }
 
-// make returns the archive of an image. What a store holds has its key in its name, so that names say what is in
-// the image; other files are hashed.
+// make returns the archive of an image. Files of the store contain their key in their names, so that the name
+// identifies the content. Other files are hashed.
 func (m *Maker) make(ctx context.Context, image Image) (string, error) {
 	definition, err := json.Marshal(image)
 	if err != nil {
@@ -129,7 +129,7 @@ func (m *Maker) make(ctx context.Context, image Image) (string, error) {
 	})
 }
 
-// archive returns the entry of an image's archive.
+// archive returns the store's path of an image's archive.
 func (m *Maker) archive(
 	ctx context.Context, image string, key *store.Key, write func(context.Context, string, *store.Progress) error,
 ) (string, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// pause is compiled from its source in the Kubernetes module.
+// pause compiles the pause program from its source in the Kubernetes module.
 func (m *Maker) pause(ctx context.Context) (Image, error) {
 	dir, err := m.Builder.ModuleDir(ctx, "k8s.io/kubernetes")
 	if err != nil {

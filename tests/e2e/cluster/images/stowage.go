@@ -10,10 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// local is the tag of the driver's image in buildah's storage, apart from those that people make.
+// local is the tag of the driver's image in buildah's storage, distinct from the tags of images that people build.
 const local = "stowage:cluster"
 
-// stowage builds the driver's image as `make image` does, from the Dockerfile.
+// stowage builds the driver's image from the Dockerfile, as `make image` does.
 func (m *Maker) stowage(ctx context.Context) (string, error) {
 	key := store.NewKey(Stowage)
 	for _, part := range []string{

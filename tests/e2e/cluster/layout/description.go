@@ -6,19 +6,19 @@ import (
 	"os"
 )
 
-// descriptionFile marks a folder as a cluster's data: no other folder is ever removed.
+// descriptionFile marks a folder as a cluster's data. A folder without it is never removed.
 const descriptionFile = "cluster.json"
 
-// Description is what a cluster was brought up with.
+// Description holds the parameters with which a cluster was brought up.
 type Description struct {
-	Nodes   int      // how many
+	Nodes   int      // the number of nodes
 	Port    int      // of the API server, on the loopback address of the host
-	Store   string   // the folder outside the data that programs and images are used from
+	Store   string   // the folder outside the data that holds programs and images
 	Version string   // of Kubernetes
 	Images  []string // archives that each node imports when it starts
 }
 
-// Describe writes the description, whole or not at all.
+// Describe writes the description atomically.
 func (l Layout) Describe(d Description) error {
 	text, err := json.MarshalIndent(d, "", "  ")
 	if err != nil {
@@ -27,7 +27,7 @@ func (l Layout) Describe(d Description) error {
 	return WriteFile(l.Path(descriptionFile), append(text, '\n'), 0o644)
 }
 
-// Description reads what the cluster was brought up with.
+// Description reads the cluster's description.
 func (l Layout) Description() (Description, error) {
 	var d Description
 	text, err := os.ReadFile(l.Path(descriptionFile))
@@ -40,7 +40,7 @@ func (l Layout) Description() (Description, error) {
 	return d, nil
 }
 
-// WriteFile writes a file that is there whole or not at all.
+// WriteFile writes a file atomically.
 func WriteFile(path string, text []byte, mode os.FileMode) error {
 	if err := os.WriteFile(path+".new", text, mode); err != nil {
 		return err

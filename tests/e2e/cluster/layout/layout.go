@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// DefaultData is where a cluster keeps its data unless it is told otherwise. It must be on a filesystem that
-// overlayfs can write to, which /tmp often is not.
+// DefaultData is the default data folder of a cluster. It must be on a filesystem that overlayfs can write to, which
+// /tmp often is not.
 const DefaultData = "/var/tmp/stowage-cluster"
 
 // Layout is the data folder of a cluster.
@@ -23,7 +23,7 @@ func New(data string) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
-	// Mounts and processes show where links lead to.
+	// Mounts and processes show resolved paths.
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved
 	}
@@ -33,61 +33,61 @@ func New(data string) (Layout, error) {
 	return Layout{data: path}, nil
 }
 
-// Data is the data folder itself, an absolute path.
+// Data returns the absolute path of the data folder.
 func (l Layout) Data() string { return l.data }
 
-// Path is a file in the data folder.
+// Path returns the path of a file in the data folder.
 func (l Layout) Path(elements ...string) string {
 	return filepath.Join(append([]string{l.data}, elements...)...)
 }
 
-// Lock is the file that is there, and locked, while the cluster is brought up or down. It is beside the data
-// folder, which comes and goes.
+// Lock returns the path of the file that exists, and is locked, while the cluster is brought up or down. It is beside
+// the data folder, because that folder is created and removed.
 func (l Layout) Lock() string { return l.data + ".lock" }
 
-// Kubeconfig is that of an administrator, for the host.
+// Kubeconfig returns the path of an administrator's kubeconfig, for the host.
 func (l Layout) Kubeconfig() string { return l.Path("kubeconfig") }
 
-// Kubectl is a script that runs kubectl with that kubeconfig.
+// Kubectl returns the path of a script that runs kubectl with that kubeconfig.
 func (l Layout) Kubectl() string { return l.Path("bin", "kubectl") }
 
-// Self is the copy of this program that the cluster runs; the one that was called may be gone soon.
+// Self returns the path of the copy of this program that the cluster runs; the original may be removed soon.
 func (l Layout) Self() string { return l.Path("bin", "cluster") }
 
-// Program is a program of the cluster.
+// Program returns the path of a program of the cluster.
 func (l Layout) Program(name string) string { return l.Path("programs", name) }
 
-// Log is the file that a component writes to.
+// Log returns the path of a component's log.
 func (l Layout) Log(component string) string { return l.Path("logs", component+".log") }
 
-// Certificate is a file of the cluster's public key infrastructure.
+// Certificate returns the path of a file of the cluster's public key infrastructure.
 func (l Layout) Certificate(file string) string { return l.Path("pki", file) }
 
-// Config is a configuration file of a component.
+// Config returns the path of a component's configuration file.
 func (l Layout) Config(file string) string { return l.Path("config", file) }
 
-// Node is a file of a node, as it is seen from outside the node.
+// Node returns the path of a node's file, as seen from outside the node.
 func (l Layout) Node(name string, elements ...string) string {
 	return l.Path(append([]string{"nodes", name}, elements...)...)
 }
 
-// Cgroup is the name, in every hierarchy, of the control group that holds those of the cluster's pods.
+// Cgroup returns the name, in every hierarchy, of the control group that contains those of the cluster's pods.
 func (l Layout) Cgroup() string {
 	sum := sha256.Sum256([]byte(l.data))
 	return "stowage-cluster-" + hex.EncodeToString(sum[:4])
 }
 
-// Exists reports whether the folder holds a cluster's data, also of one that is not running.
+// Exists reports whether the folder holds a cluster's data, whether or not the cluster is running.
 func (l Layout) Exists() bool {
 	_, err := os.Stat(l.Path(descriptionFile))
 	return err == nil
 }
 
-// NodeProcess is the file that holds the number of the node's process 1 in the cluster's process namespace.
+// NodeProcess returns the path of the file with the node's process 1, as an ID in the cluster's PID namespace.
 func (l Layout) NodeProcess(name string) string { return l.Node(name, "pid") }
 
-// NodeImages is the file that is there when a node has all images.
+// NodeImages returns the path of the file that exists once a node has all images.
 func (l Layout) NodeImages(name string) string { return l.Node(name, "images") }
 
-// NodeOff is the file that keeps a node from being started while it is there.
+// NodeOff returns the path of the file that keeps a node off while the file exists.
 func (l Layout) NodeOff(name string) string { return l.Node(name, "off") }

@@ -51,7 +51,8 @@ func TestDescription(t *testing.T) {
 	}
 }
 
-// TestRunning tells a process from one that is not there, one that ended, and a later one of the same number.
+// TestRunning distinguishes a running process from one that does not exist, one that has ended, and a later one with
+// the same ID.
 func TestRunning(t *testing.T) {
 	l, err := New(t.TempDir())
 	if err != nil {

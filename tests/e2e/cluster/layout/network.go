@@ -2,7 +2,7 @@ package layout
 
 import "fmt"
 
-// The cluster's networks are in namespaces of its own: they cannot collide with the machine's.
+// The cluster's networks are in its own namespaces: they cannot collide with the machine's.
 const (
 	// ControlPlane is the address of the API server on the network of the nodes.
 	ControlPlane = "10.213.0.1"
@@ -10,24 +10,24 @@ const (
 	Prefix = 24
 	// Services is the range of the addresses of Services.
 	Services = "10.96.0.0/16"
-	// APIService is the address of the Service kubernetes: the first one of Services.
+	// APIService is the address of the Service kubernetes, the first address of Services.
 	APIService = "10.96.0.1"
 	// Pods is the range of the addresses of all pods.
 	Pods = "10.244.0.0/16"
 	// APIPort is the port of the API server.
 	APIPort = 6443
-	// MaxNodes is how many nodes a cluster may have.
+	// MaxNodes is the maximum number of a cluster's nodes.
 	MaxNodes = 9
 )
 
-// NodeName is the name of the node with the number, from 1.
+// NodeName returns the name of the node with the number, from 1.
 func NodeName(number int) string { return fmt.Sprintf("node-%d", number) }
 
-// NodeAddress is the address of the node with the number, from 1.
+// NodeAddress returns the address of the node with the number, from 1.
 func NodeAddress(number int) string { return fmt.Sprintf("10.213.0.%d", 10+number) }
 
-// Cable is the interface by which the control plane reaches a node.
+// Cable returns the name of the control plane's interface to a node.
 func Cable(name string) string { return "to-" + name }
 
-// PodRange is the range of the addresses of the node's pods.
+// PodRange returns the address range of the node's pods.
 func PodRange(number int) string { return fmt.Sprintf("10.244.%d.0/24", number) }

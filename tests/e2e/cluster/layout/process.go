@@ -10,16 +10,16 @@ import (
 	"strconv"
 )
 
-// Process is a process that is told from a later one of the same number by when it started.
+// Process identifies a process. Its start time distinguishes it from a later process with the same ID.
 type Process struct {
 	PID     int
 	Started uint64 // clock ticks after boot: field 22 of /proc/PID/stat, proc_pid_stat(5)
 }
 
-// processFile says which process is the first one of the cluster's namespaces.
+// processFile records process 1 of the cluster's namespaces.
 const processFile = "process.json"
 
-// RecordProcess writes down which process holds all that runs of the cluster.
+// RecordProcess records the process that holds the cluster.
 func (l Layout) RecordProcess(pid int) error {
 	started, err := startTime(pid)
 	if err != nil {
@@ -32,7 +32,7 @@ func (l Layout) RecordProcess(pid int) error {
 	return WriteFile(l.Path(processFile), text, 0o644)
 }
 
-// Running returns the process that holds all that runs of the cluster, or none when it is gone.
+// Running returns the process that holds the cluster, and whether it is running.
 func (l Layout) Running() (Process, bool, error) {
 	text, err := os.ReadFile(l.Path(processFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -57,7 +57,7 @@ func startTime(pid int) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	// The second field is the command in parentheses, and may hold anything.
+	// The second field is the command in parentheses, and may contain any characters.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return 0, fmt.Errorf("/proc/%d/stat has %d fields after the command, not 20", pid, len(fields))

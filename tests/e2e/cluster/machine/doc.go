@@ -1,4 +1,4 @@
-// Package machine is process 1 of namespaces that stand for a machine: the one that the control plane runs on, and
-// inside it one for each node. It starts what runs there, starts again what dies, writes down that it did, and reaps
-// processes whose parents are gone. When it ends, by whatever cause, the kernel ends everything in its namespaces.
+// Package machine implements process 1 of namespaces that simulate a machine: the machine of the control plane, and one
+// for each node inside it. It starts the machine's components, restarts and logs those that end, and reaps orphaned
+// processes. When it ends for any reason, the kernel ends every process in its namespaces.
 package machine

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pause is how long a component that ended stays down before it is started again.
+// pause is the delay before a component that ended is started again.
 const pause = time.Second
 
 // Machine runs components.
@@ -20,24 +20,24 @@ type Machine struct {
 	Log *slog.Logger
 
 	reaper *reaper
-	path   string // where programs are looked for
+	path   string // the search path for programs
 	group  sync.WaitGroup
 }
 
-// Component is a program that runs for as long as the machine.
+// Component is a program that runs as long as the machine.
 type Component struct {
 	Name string
-	Argv []string // the program by its path
+	Argv []string // starts with the program's path
 	Log  string   // the file that its output is appended to
-	// Namespaces are new ones for the process, as CLONE_NEW… flags of clone(2).
+	// Namespaces are new namespaces for the process, as CLONE_NEW… flags of clone(2).
 	Namespaces uintptr
-	// Prepare, where there is one, is called before each start.
+	// Prepare is called before each start if it is not nil.
 	Prepare func(ctx context.Context) error
-	// Started is called with each new process, before anybody waits for it.
+	// Started is called with each new process, before the machine waits for its end.
 	Started func(ctx context.Context, process *os.Process) error
 }
 
-// New returns a machine whose processes look for programs in the folders of path, separated by colons.
+// New returns a machine whose processes search for programs in path, a list of folders separated by colons.
 func New(ctx context.Context, log *slog.Logger, path string) *Machine {
 	m := &Machine{Log: log, reaper: newReaper(), path: path}
 	go m.reaper.run(ctx)
@@ -48,7 +48,7 @@ func (m *Machine) environment() []string {
 	return []string{"PATH=" + m.path, "HOME=/root", "LANG=C.UTF-8"}
 }
 
-// Run runs a command to its end. What it prints is part of the error when it fails.
+// Run runs a command to its end. If it fails, the error contains its output.
 func (m *Machine) Run(ctx context.Context, argv ...string) error {
 	out, err := os.CreateTemp("", "output-")
 	if err != nil {
@@ -72,12 +72,12 @@ func (m *Machine) Run(ctx context.Context, argv ...string) error {
 	select {
 	case status := <-ended:
 		if status != 0 {
-			text, _ := os.ReadFile(out.Name()) // What it said is only a help.
+			text, _ := os.ReadFile(out.Name()) // The output is only extra information.
 			return fmt.Errorf("%s: %s: %s", strings.Join(argv, " "), describe(status), text)
 		}
 		return nil
 	case <-ctx.Done():
-		_ = process.Kill() // It may have ended this moment.
+		_ = process.Kill() // It may have just ended.
 		return fmt.Errorf("%s: %w", strings.Join(argv, " "), ctx.Err())
 	}
 }
@@ -95,7 +95,7 @@ func (m *Machine) Start(ctx context.Context, c Component) {
 	})
 }
 
-// Wait returns when ctx is done and no component will be started again.
+// Wait waits until ctx is done and no component will be started again.
 func (m *Machine) Wait() { m.group.Wait() }
 
 func (m *Machine) once(ctx context.Context, c Component) {
@@ -114,7 +114,7 @@ func (m *Machine) once(ctx context.Context, c Component) {
 	if c.Started != nil {
 		if err := c.Started(ctx, process); err != nil {
 			m.Log.Error("cannot set up", "component", c.Name, "error", err)
-			_ = process.Kill() // It may have ended this moment.
+			_ = process.Kill() // It may have just ended.
 		}
 	}
 	select {

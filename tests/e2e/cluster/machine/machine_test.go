@@ -22,7 +22,7 @@ func newMachine(t *testing.T) *Machine {
 	return New(t.Context(), slog.New(slog.NewTextHandler(t.Output(), nil)), "/usr/bin:/bin")
 }
 
-// eventually waits two minutes at most.
+// eventually waits for at most two minutes.
 func eventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -52,7 +52,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestStartAgain lets a component end and looks whether it runs again, until the machine ends.
+// TestStartAgain lets a component end, and checks that it is started again until the machine ends.
 func TestStartAgain(t *testing.T) {
 	m := newMachine(t)
 	log := filepath.Join(t.TempDir(), "log")
@@ -77,9 +77,9 @@ func TestStartAgain(t *testing.T) {
 	}
 }
 
-// TestReapOrphans looks whether a process whose parent ended first is waited for.
+// TestReapOrphans checks that a process whose parent ended first is reaped.
 func TestReapOrphans(t *testing.T) {
-	// As process 1, the machine would get orphans without asking.
+	// As process 1, the machine would get orphans without this call.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		t.Fatal(err)
 	}

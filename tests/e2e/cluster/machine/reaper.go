@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// reaper starts processes and waits for all that become children of process 1, also those that it did not start.
+// reaper starts processes, and waits for all children of process 1, including those that it did not start.
 type reaper struct {
 	mu       sync.Mutex // held from the start of a process until it is in the table
 	children map[int]chan syscall.WaitStatus
@@ -35,7 +35,7 @@ func (r *reaper) run(ctx context.Context) {
 	}
 }
 
-// reap waits for one child that has ended, and reports whether there was one.
+// reap reaps one child that has ended, and reports whether there was one.
 func (r *reaper) reap() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,7 +51,7 @@ func (r *reaper) reap() bool {
 	return true
 }
 
-// start starts a process; its status is sent when it has ended.
+// start starts a process. Its status is sent on the channel once it has ended.
 func (r *reaper) start(argv []string, attr *os.ProcAttr) (*os.Process, <-chan syscall.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Until asks every 50 ms until ready returns nil or ctx is done. What it said last is then part of the error.
+// Until calls ready every 50 ms until it returns nil or ctx is done. The error contains the last result of ready.
 func Until(ctx context.Context, what string, ready func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -24,7 +24,7 @@ func Until(ctx context.Context, what string, ready func(context.Context) error) 
 	}
 }
 
-// Answers returns a check that somebody listens at the address.
+// Answers returns a check that the address accepts connections.
 func Answers(network, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address)

@@ -44,7 +44,7 @@ func write(path string, text []byte) error {
 	return os.WriteFile(path, text, 0o644)
 }
 
-// containerd may not lower a process's badness for the out-of-memory killer where it lacks CAP_SYS_RESOURCE.
+// containerd cannot lower a process's OOM score where it lacks CAP_SYS_RESOURCE.
 func (n *self) containerd() string {
 	return fmt.Sprintf(`version = 3
 [grpc]
@@ -66,7 +66,7 @@ func (n *self) containerd() string {
 `, containerdSocket, images.Pause, filepath.Dir(networkConfig), n.layout.Program("runc"))
 }
 
-// cni gives each pod a cable to the node, which routes: what goes through a Service comes back through it too.
+// cni connects each pod to the node, which routes: replies of a Service then return through the Service.
 func (n *self) cni() map[string]any {
 	return map[string]any{
 		"cniVersion": "1.0.0", "name": "stowage",
@@ -84,7 +84,7 @@ func (n *self) cni() map[string]any {
 	}
 }
 
-// proxy leaves alone the limits of connection tracking, which are the whole machine's.
+// proxy does not change the limits of connection tracking, which apply to the whole machine.
 func (n *self) proxy() map[string]any {
 	return map[string]any{
 		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// ImportCommand is a command, in the node's namespaces, that imports the archive of an image; - is standard input. What
-// is pinned is never collected as garbage: there is no registry that it could be pulled from again.
+// ImportCommand returns a command, for the node's namespaces, that imports the archive of an image; - is standard
+// input. The image is pinned, so that it is never garbage-collected: there is no registry from which to pull it again.
 func ImportCommand(l layout.Layout, archive string) []string {
 	return []string{
 		l.Program("ctr"), "--address", containerdSocket, "--namespace", "k8s.io",
@@ -18,7 +18,7 @@ func ImportCommand(l layout.Layout, archive string) []string {
 	}
 }
 
-// importImages imports the images of the cluster, and notes that it did.
+// importImages imports the images of the cluster, and records that it has done so.
 func (n *self) importImages(ctx context.Context, m *machine.Machine) error {
 	if err := machine.Until(ctx, "containerd", machine.Answers("unix", containerdSocket)); err != nil {
 		return err

@@ -14,8 +14,8 @@ func (n *self) kubeletFlags() []string {
 	}
 }
 
-// kubelet differs from a usual configuration in what this machine cannot do (control groups of version 1, no
-// CAP_SYS_RESOURCE) and in that a full disk of the host evicts no pods and no images.
+// kubelet differs from a usual configuration in two ways: it copes with the machine's limits (control groups of version
+// 1, no CAP_SYS_RESOURCE), and a full disk of the host evicts no pods and no images.
 func (n *self) kubelet() map[string]any {
 	return map[string]any{
 		"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
@@ -34,7 +34,7 @@ func (n *self) kubelet() map[string]any {
 		"failSwapOn":                  false,
 		"oomScoreAdj":                 0,
 		"resolvConf":                  "/etc/resolv.conf",
-		"volumePluginDir":             "/var/lib/kubelet/volumeplugins", // The default one is in /usr.
+		"volumePluginDir":             "/var/lib/kubelet/volumeplugins", // The default is in /usr.
 		"imageGCHighThresholdPercent": 100,
 		"imageGCLowThresholdPercent":  99,
 		"evictionHard": map[string]string{

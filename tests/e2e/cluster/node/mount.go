@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bind shows a file or folder at the target too, which it makes. The flags are MS_REC and MS_RDONLY of mount(2).
+// bind bind-mounts a file or folder at the target, which it creates. The flags are MS_REC and MS_RDONLY of mount(2).
 func bind(source, target string, flags uintptr) error {
 	info, err := os.Stat(source)
 	if err != nil {
@@ -45,7 +45,7 @@ func mountPoint(path string, folder bool) error {
 	return file.Close()
 }
 
-// link makes a symbolic link that may be there already.
+// link creates a symbolic link unless it exists.
 func link(target, path string) error {
 	err := os.Symlink(target, path)
 	if errors.Is(err, fs.ErrExist) {
@@ -54,7 +54,7 @@ func link(target, path string) error {
 	return err
 }
 
-// pivot makes the folder the root of this mount namespace, and lets go of the old one: pivot_root(2), NOTES.
+// pivot makes the folder the root of this mount namespace, and unmounts the old root: pivot_root(2), NOTES.
 func pivot(root string) error {
 	if err := os.Chdir(root); err != nil {
 		return err
@@ -68,8 +68,8 @@ func pivot(root string) error {
 	return os.Chdir("/")
 }
 
-// hideKernelSettings shows the kubelet files of its own in place of settings that are the whole machine's: it would
-// change them, and they would stay changed.
+// hideKernelSettings covers settings of the whole machine with files that the kubelet can change. Otherwise the kubelet
+// would change the machine's settings permanently.
 func hideKernelSettings() error {
 	for setting, value := range map[string]string{
 		"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// network gives the node its address, once it is plugged in, and the routes to other nodes' pods.
+// network configures the node's address, once it is plugged in, and the routes to other nodes' pods.
 func (n *self) network(ctx context.Context, m *machine.Machine) error {
 	err := machine.Until(ctx, "the network cable", func(context.Context) error {
 		_, err := net.InterfaceByName("eth0")
@@ -35,7 +35,7 @@ func (n *self) networkCommands() [][]string {
 		{"ip", "link", "set", "lo", "up"},
 		{"ip", "address", "add", fmt.Sprintf("%s/%d", layout.NodeAddress(n.number), layout.Prefix), "dev", "eth0"},
 		{"ip", "link", "set", "eth0", "up"},
-		// Nothing answers there, but addresses of Services must have a route before they are translated.
+		// The gateway does not answer, but addresses of Services must have a route before they are translated.
 		{"ip", "route", "add", "default", "via", layout.ControlPlane},
 	}
 	for other := 1; other <= n.nodes; other++ {

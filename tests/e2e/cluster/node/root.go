@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// root gives this process, and all that it starts, the node's own root filesystem. What is mounted in it is shared with
-// containers that ask for it, and with nobody outside the node.
+// root gives this process, and all processes that it starts, the node's own root filesystem. Mounts in it propagate to
+// containers that ask for them, and not outside the node.
 func (n *self) root(store string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
@@ -47,7 +47,7 @@ func (n *self) root(store string) error {
 	return hideKernelSettings()
 }
 
-// own are the folders that the node keeps: /run is empty after each start of the node, as it is everywhere.
+// own provides the folders that persist across restarts. /run is empty after each start, as on any machine.
 func (n *self) own(root string) error {
 	for _, dir := range []string{"run/lock", "root", "mnt", "opt", "home"} {
 		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
@@ -74,7 +74,7 @@ func (n *self) own(root string) error {
 	return errors.Join(os.Chmod(filepath.Join(root, "tmp"), 0o1777), os.Chmod(filepath.Join(root, "var/tmp"), 0o1777))
 }
 
-// programs are the host's, to read.
+// programs provides the host's programs, read-only.
 func (n *self) programs(root string) error {
 	if err := bind("/usr", filepath.Join(root, "usr"), unix.MS_RDONLY); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (n *self) programs(root string) error {
 		case errors.Is(err, fs.ErrNotExist):
 		case err == nil:
 			err = link(target, filepath.Join(root, dir))
-		default: // A folder of its own, where /usr is not merged.
+		default: // A separate folder, where /usr is not merged.
 			err = bind(dir, filepath.Join(root, dir), unix.MS_RDONLY)
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -95,7 +95,7 @@ func (n *self) programs(root string) error {
 	return nil
 }
 
-// kernel are the filesystems by which the kernel is seen and asked.
+// kernel mounts the kernel's filesystems.
 func (n *self) kernel(root string) error {
 	for _, mount := range []struct{ kind, target string }{{"proc", "proc"}, {"sysfs", "sys"}} {
 		target := filepath.Join(root, mount.target)
@@ -112,7 +112,7 @@ func (n *self) kernel(root string) error {
 	return bind("/dev", filepath.Join(root, "dev"), unix.MS_REC)
 }
 
-// etc is what tells this node from others, and what programs of the host need to run.
+// etc provides the files that identify this node, and those that the host's programs need.
 func (n *self) etc(root string) error {
 	for _, path := range []string{"/etc/alternatives", "/etc/ld.so.cache"} {
 		err := bind(path, filepath.Join(root, path), unix.MS_RDONLY)
@@ -129,7 +129,7 @@ func (n *self) etc(root string) error {
 		"hostname":      n.name + "\n",
 		"hosts":         hosts,
 		"machine-id":    hex.EncodeToString(sum[:16]) + "\n",
-		"resolv.conf":   "", // There is no name server, and nothing outside that it could name.
+		"resolv.conf":   "", // There is no name server, and no outside host to resolve.
 		"nsswitch.conf": "hosts: files dns\n",
 		"passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
 		"group":         "root:x:0:\nnogroup:x:65534:\n",

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// patience is how long anything may take to answer for the first time.
+// patience is the limit for a component's first answer.
 const patience = 3 * time.Minute
 
 // self is a node of the cluster.
@@ -26,7 +26,7 @@ type self struct {
 	images []string
 }
 
-// Run runs the node with the number, from 1, until ctx is done. The calling process is the first one of new namespaces.
+// Run runs the node with the number, from 1, until ctx is done. The calling process is process 1 of new namespaces.
 func Run(ctx context.Context, l layout.Layout, log *slog.Logger, number int) error {
 	d, err := l.Description()
 	if err != nil {
@@ -50,7 +50,7 @@ func Run(ctx context.Context, l layout.Layout, log *slog.Logger, number int) err
 	return nil
 }
 
-// start starts the components, each when what it needs is ready.
+// start starts each component once its dependencies are ready.
 func (n *self) start(ctx context.Context, m *machine.Machine) error {
 	wait, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// validity is how long certificates are good.
+// validity is the lifetime of certificates.
 const validity = 365 * 24 * time.Hour
 
 // authority signs certificates.
@@ -25,16 +25,16 @@ type authority struct {
 	key         crypto.Signer
 }
 
-// request says whom a certificate is for.
+// request describes the subject of a certificate.
 type request struct {
 	file      string // .crt and .key
 	name      string // the user, or the server's name
 	groups    []string
-	hosts     []string // further names of a server
+	hosts     []string // additional names of a server
 	addresses []string
 }
 
-// newAuthority makes an authority whose certificate is dir/file.crt.
+// newAuthority creates an authority whose certificate is dir/file.crt.
 func newAuthority(dir, file, name string) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// Write makes all keys, certificates and kubeconfigs of a cluster with so many nodes, whose API server is reached from
-// the host at the port of its loopback address.
+// Write creates all keys, certificates and kubeconfigs of a cluster with the given number of nodes. The host reaches
+// the API server at the port of its loopback address.
 func Write(l layout.Layout, nodes, port int) error {
 	dir := l.Certificate("")
 	for _, folder := range []string{dir, l.Config("")} {
@@ -35,7 +35,7 @@ func Write(l layout.Layout, nodes, port int) error {
 	return writeKubeconfigs(l, nodes, port)
 }
 
-// servers are the API server's two certificates: as a server, and as a client of the kubelets.
+// servers returns the requests for the API server's two certificates: as a server, and as a client of the kubelets.
 func servers() []request {
 	return []request{
 		{
@@ -49,7 +49,7 @@ func servers() []request {
 	}
 }
 
-// users are those that Kubernetes' own roles are bound to.
+// users returns the requests for the users that Kubernetes' own roles are bound to.
 func users(nodes int) []request {
 	list := []request{
 		{file: "admin", name: "kubernetes-admin", groups: []string{"system:masters"}},
@@ -67,7 +67,8 @@ func users(nodes int) []request {
 	return list
 }
 
-// frontProxy makes what the API server shows to aggregated API servers, and the key of service accounts' tokens.
+// frontProxy creates the API server's client certificate for aggregated API servers, and the key of service accounts'
+// tokens.
 func frontProxy(dir string) error {
 	ca, err := newAuthority(dir, "front-proxy-ca", "front-proxy-ca")
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package pki makes the keys and certificates of a cluster and the kubeconfigs that hold them. They are made anew for
-// each cluster, are good for a year and never leave its data folder.
+// Package pki creates the keys and certificates of a cluster, and the kubeconfigs that contain them. Each cluster has
+// new ones. They are valid for a year and never leave its data folder.
 package pki

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// writeKubeconfigs writes one for each user: the administrator's for the host, the others' for the cluster's own
-// network.
+// writeKubeconfigs writes a kubeconfig for each user: the administrator's for the host, the others for the cluster's
+// own network.
 func writeKubeconfigs(l layout.Layout, nodes, port int) error {
 	inside := fmt.Sprintf("https://%s:%d", layout.ControlPlane, layout.APIPort)
 	for _, user := range users(nodes) {
@@ -25,7 +25,7 @@ func writeKubeconfigs(l layout.Layout, nodes, port int) error {
 	return nil
 }
 
-// writeKubeconfig writes a kubeconfig that holds all that it needs, so that it can be copied. JSON is YAML.
+// writeKubeconfig writes a self-contained kubeconfig, which can be copied. JSON is YAML.
 func writeKubeconfig(dir, user, server, path string) error {
 	var parts [3][]byte
 	for i, file := range []string{"ca.crt", user + ".crt", user + ".key"} {

@@ -24,7 +24,7 @@ func written(t *testing.T) layout.Layout {
 	return l
 }
 
-// TestCertificates verifies each certificate against its authority, and what it says.
+// TestCertificates verifies each certificate against its authority, and checks its content.
 func TestCertificates(t *testing.T) {
 	l := written(t)
 	for _, test := range []struct {
@@ -64,7 +64,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestKubeconfigs looks at whom each one is for, and that others cannot read it.
+// TestKubeconfigs checks the server and user of each kubeconfig, and that other users cannot read it.
 func TestKubeconfigs(t *testing.T) {
 	l := written(t)
 	for path, server := range map[string]string{

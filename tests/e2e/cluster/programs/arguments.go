@@ -2,12 +2,12 @@ package programs
 
 import "strings"
 
-// arguments are those of the go command that builds the program.
+// arguments returns the arguments of the go command that builds the program.
 func (p Program) arguments(version, path string) []string {
-	// The packages that are compiled are listed as progress.
+	// The list of compiled packages shows the progress.
 	args := []string{"build", "-v"}
 	if p.Test {
-		// Vet would ask for what Kubernetes' tests do not keep to.
+		// Kubernetes' tests do not pass vet.
 		args = []string{"test", "-c", "-vet=off"}
 	}
 	args = append(args, "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", p.linkerFlags(version))

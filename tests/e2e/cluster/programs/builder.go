@@ -52,13 +52,13 @@ func (b *Builder) required(ctx context.Context) (map[string]string, error) {
 	return versions, nil
 }
 
-// Kubernetes is the version of Kubernetes that is built.
+// Kubernetes returns the version of Kubernetes that is built.
 func (b *Builder) Kubernetes() string { return b.versions[kubernetes] }
 
-// Version is that of a module that the tools module requires, and empty for any other.
+// Version returns the version of a module that the tools module requires, and an empty string for any other.
 func (b *Builder) Version(module string) string { return b.versions[module] }
 
-// ModuleDir returns the folder that holds the files of a module which the tools module requires.
+// ModuleDir returns the folder with the files of a module that the tools module requires.
 func (b *Builder) ModuleDir(ctx context.Context, module string) (string, error) {
 	if _, err := b.goOutput(ctx, b.tools, "mod", "download", module); err != nil {
 		return "", store.Unfetched(err)
@@ -67,7 +67,7 @@ func (b *Builder) ModuleDir(ctx context.Context, module string) (string, error) 
 	return strings.TrimSpace(string(dir)), err
 }
 
-// Build returns the path of the program in the store, where it is built when it is not there.
+// Build returns the path of the program in the store, and builds it if the store does not have it.
 func (b *Builder) Build(ctx context.Context, p Program) (string, error) {
 	key, err := b.key(p)
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *Builder) Build(ctx context.Context, p Program) (string, error) {
 	})
 }
 
-// key is a hash of all that the program is built from.
+// key returns a hash of everything that the program is built from.
 func (b *Builder) key(p Program) (string, error) {
 	definition, err := json.Marshal(p)
 	if err != nil {
@@ -90,7 +90,7 @@ func (b *Builder) key(p Program) (string, error) {
 	}
 	key := store.NewKey(string(definition), b.toolchain)
 	if p.Pinned != nil {
-		return key.String() // The checksum says it all.
+		return key.String() // The checksum identifies the module.
 	}
 	key.Files(filepath.Join(b.tools, "go.mod"), filepath.Join(b.tools, "go.sum"))
 	if strings.HasPrefix(p.Package, "./") {
@@ -125,9 +125,9 @@ func (b *Builder) versionOf(p Program) string {
 	return b.versions[p.Version]
 }
 
-// download returns the folder of the module in the module cache, with exactly the contents that are pinned.
+// download returns the module's folder in the module cache, after a check that its contents are the pinned ones.
 func (b *Builder) download(ctx context.Context, p *Pinned) (string, error) {
-	// Outside any module, so that no go.mod has a say.
+	// Outside any module, so that no go.mod has an effect.
 	text, err := b.goOutput(ctx, os.TempDir(), "mod", "download", "-json", p.Module+"@"+p.Version)
 	if err != nil {
 		return "", store.Unfetched(err)
@@ -142,7 +142,7 @@ func (b *Builder) download(ctx context.Context, p *Pinned) (string, error) {
 	return module.Dir, nil
 }
 
-// command is the go command with nothing from the environment that changes what is built.
+// command returns a go command whose environment cannot change the result of the build.
 func (b *Builder) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

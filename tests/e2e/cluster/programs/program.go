@@ -2,17 +2,17 @@ package programs
 
 import "slices"
 
-// Program is one binary and how it is built.
+// Program is one binary, and how to build it.
 type Program struct {
 	Name    string
-	Package string // as go build takes it
-	// Pinned is the module that is built with its own requirements; without one, the tools module's hold.
+	Package string // an argument of go build
+	// Pinned is a module that is built with its own requirements. If it is nil, the tools module's requirements apply.
 	Pinned  *Pinned
-	Version string // the module of the tools module whose version the variables get
-	// Variables get the version when the program is linked.
+	Version string // the module of the tools module that determines the version
+	// Variables are set to the version when the program is linked.
 	Variables []string
 	Tags      string
-	Cgo       bool // linked statically all the same
+	Cgo       bool // still linked statically
 	Test      bool // a test binary
 }
 
@@ -37,12 +37,12 @@ const (
 	runcSum       = "h1:eUUowc2WJCnFYzI87C1WqRcu356Dk/wsoi90y+2wEfE="
 )
 
-// versionVariables are those that `kubectl version`, the kubelet and the API server tell their version from.
+// versionVariables are the variables from which `kubectl version`, the kubelet and the API server take their version.
 func versionVariables() []string {
 	return []string{"k8s.io/component-base/version.gitVersion", "k8s.io/client-go/pkg/version.gitVersion"}
 }
 
-// Nodes lists what runs on the nodes and the control plane.
+// Nodes lists the programs of the nodes and the control plane.
 func Nodes() []Program {
 	noSnapshotters := "no_btrfs no_devmapper no_zfs"
 	version := []string{"github.com/containerd/containerd/v2/version.Version"}
@@ -55,7 +55,7 @@ func Nodes() []Program {
 	}
 }
 
-// Sidecars lists what a CSI driver is deployed with, and the controller of snapshots.
+// Sidecars lists the sidecars of a CSI driver, and the snapshot controller.
 func Sidecars() []Program {
 	main := []string{"main.version"}
 	sidecar := func(name, module string) Program {
@@ -72,12 +72,12 @@ func Sidecars() []Program {
 	}
 }
 
-// Agnhost is the program of the image that most of Kubernetes' tests run.
+// Agnhost is the program of the image that most of Kubernetes' tests use.
 func Agnhost() Program {
 	return Program{Name: "agnhost", Package: kubernetes + "/test/images/agnhost"}
 }
 
-// Suite lists what the official end-to-end tests of Kubernetes are run with.
+// Suite lists the programs that run Kubernetes' official end-to-end tests.
 func Suite() []Program {
 	return []Program{
 		{Name: "e2e.test", Package: kubernetes + "/test/e2e", Version: kubernetes, Variables: versionVariables(), Test: true},
@@ -90,7 +90,7 @@ func All() []Program {
 	return slices.Concat(Nodes(), Sidecars(), []Program{Agnhost()}, Suite())
 }
 
-// Links are the names by which kube is called.
+// Links are the names under which kube is called.
 func Links() []string {
 	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet",
 		"kubectl"}

@@ -42,7 +42,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// tools makes a tools module that needs nothing.
+// tools creates a tools module without requirements.
 func tools(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +69,7 @@ func main() { fmt.Print("hello ", version) }
 	return dir
 }
 
-// TestBuild builds a program, finds it again, and builds it anew when its source changes.
+// TestBuild builds a program, finds it in the store, and rebuilds it when its source changes.
 func TestBuild(t *testing.T) {
 	dir := tools(t)
 	entries := &store.Store{Dir: t.TempDir(), Out: io.Discard}
@@ -98,7 +98,7 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// TestKeys wants a key of its own for whatever makes another binary.
+// TestKeys checks that every input that changes the binary changes the key.
 func TestKeys(t *testing.T) {
 	b, err := NewBuilder(t.Context(), tools(t), &store.Store{Dir: t.TempDir(), Out: io.Discard})
 	if err != nil {
@@ -123,7 +123,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestNames wants each program once, since the store and a cluster's folder know them by name.
+// TestNames checks that program names are unique: the store and a cluster's folder identify programs by name.
 func TestNames(t *testing.T) {
 	names := slices.Clone(Links())
 	for _, p := range slices.Concat(Nodes(), Sidecars(), []Program{Agnhost()}, Suite()) {

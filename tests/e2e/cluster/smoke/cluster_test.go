@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// pod is a pod with a folder of its own that serves it over HTTP.
+// pod returns a pod that serves its own folder over HTTP.
 func pod(name, node string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%[1]q,"labels":{"app":%[1]q}},"spec":{
   "nodeName":%[2]q,"terminationGracePeriodSeconds":0,"volumes":[{"name":"data","emptyDir":{}}],
@@ -36,7 +36,7 @@ func (c *cluster) run(name, node string) {
 	c.kubectl("", "wait", "--for=condition=Ready", "pod/"+name, "--timeout=2m")
 }
 
-// TestOneNode runs a pod, looks into it, and takes everything down.
+// TestOneNode runs a pod, inspects it, and takes everything down.
 func TestOneNode(t *testing.T) {
 	before := lookAtHost(t)
 	data := data(t, "one")
@@ -78,7 +78,7 @@ func (c *cluster) restart(component string) {
 	})
 }
 
-// pids are the processes of the program on the node.
+// pids returns the IDs of the program's processes on the node.
 func (c *cluster) pids(program string) string {
 	c.t.Helper()
 	link := filepath.Join(c.data, "programs", program)
@@ -111,7 +111,7 @@ func (c *cluster) eventually(what string, check func(context.Context) error) {
 	}
 }
 
-// load gives the cluster an image, as a test's developer would.
+// load loads an image into the cluster, as a test's developer would.
 func (c *cluster) load() {
 	c.t.Helper()
 	l, err := layout.New(c.data)
@@ -132,7 +132,7 @@ func (c *cluster) load() {
 	}
 }
 
-// again asks for a cluster that is up already, and for another one in its place.
+// again brings up a cluster that is already up, and checks that another number of nodes is refused.
 func again(t *testing.T, data string) {
 	t.Helper()
 	begun := time.Now()
@@ -146,7 +146,7 @@ func again(t *testing.T, data string) {
 	}
 }
 
-// takenDown takes the cluster down, twice, and looks what is left.
+// takenDown takes the cluster down, twice, and checks that nothing is left.
 func takenDown(t *testing.T, data string, before host) {
 	t.Helper()
 	for range 2 {
@@ -159,7 +159,7 @@ func takenDown(t *testing.T, data string, before host) {
 	nothingLeft(t, data, before)
 }
 
-// TestTwoNodes moves a pod between nodes; pods and Services are reached from either.
+// TestTwoNodes moves a pod between nodes. Pods and Services are reachable from both.
 func TestTwoNodes(t *testing.T) {
 	before := lookAtHost(t)
 	data := data(t, "two")
@@ -222,7 +222,7 @@ func (c *cluster) powerCycle() {
 	c.reaches(c.kubectl("", "get", "service", "web", "-o", "jsonpath={.spec.clusterIP}"))
 }
 
-// reaches waits until the client gets the web pod's page from the address: a Service follows its pod after a moment.
+// reaches waits until the client gets the web pod's page from the address. A Service follows its pod after a moment.
 func (c *cluster) reaches(address string) {
 	c.t.Helper()
 	c.eventually("http://"+address, func(ctx context.Context) error {
@@ -237,8 +237,8 @@ func (c *cluster) reaches(address string) {
 	})
 }
 
-// TestKilled kills the cluster's first process while a volume is attached; a new cluster comes up in its place, and
-// nothing is left of either.
+// TestKilled kills the cluster's first process while a loop device is attached. A new cluster comes up in its place,
+// and nothing is left of either.
 func TestKilled(t *testing.T) {
 	before := lookAtHost(t)
 	data := data(t, "killed")
@@ -285,8 +285,8 @@ func (c *cluster) kill() {
 	})
 }
 
-// TestInterrupted kills `cluster up` as soon as one thing after another is there; `cluster down` leaves nothing. From
-// process.json on, the cluster goes on without the one who brought it up.
+// TestInterrupted kills `cluster up` as soon as one file after another exists. `cluster down` leaves nothing behind.
+// Once process.json exists, the cluster continues without the process that brought it up.
 func TestInterrupted(t *testing.T) {
 	before := lookAtHost(t)
 	data := data(t, "interrupted")
@@ -299,7 +299,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// interrupt kills `cluster up` when the file is there.
+// interrupt kills `cluster up` once the file exists.
 func interrupt(t *testing.T, data, file string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
@@ -331,7 +331,7 @@ func interrupt(t *testing.T, data, file string) {
 	t.Logf("killed when %s was there", file)
 }
 
-// TestForeignFolder refuses to take over or to remove a folder that is not a cluster's.
+// TestForeignFolder checks that a folder that is not a cluster's is neither taken over nor removed.
 func TestForeignFolder(t *testing.T) {
 	data := t.TempDir()
 	file := filepath.Join(data, "thesis.txt")

@@ -1,4 +1,3 @@
-// Package smoke brings clusters up and takes them down: pods run, talk to each other and move between nodes, and
-// nothing of a cluster is left behind, however it ended. `make cluster-test` runs it; the first time it builds
-// everything.
+// Package smoke brings clusters up and takes them down. Pods run, talk to each other and move between nodes. Nothing of
+// a cluster is left behind, however it ended. `make cluster-test` runs the tests; the first run builds everything.
 package smoke

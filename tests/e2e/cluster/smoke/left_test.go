@@ -14,11 +14,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/leftovers"
 )
 
-// host is what of the host a cluster must not change.
+// host is the state of the host that a cluster must not change.
 type host struct {
 	interfaces []string
 	settings   map[string]string
-	folders    []string // of those that components of Kubernetes make by default
+	folders    []string // the existing ones of those that components of Kubernetes create by default
 }
 
 func lookAtHost(t *testing.T) host {
@@ -50,7 +50,7 @@ func lookAtHost(t *testing.T) host {
 	return h
 }
 
-// nothingLeft fails the test when anything is left of the cluster. Namespaces may take a moment to go.
+// nothingLeft fails the test if anything is left of the cluster. Namespaces may take a moment to end.
 func nothingLeft(t *testing.T, data string, before host) {
 	t.Helper()
 	for until := time.Now().Add(2 * time.Minute); ; {
@@ -100,7 +100,7 @@ func leftOf(t *testing.T, data string) []string {
 	return append(left, slices.Concat(groups, loops, files)...)
 }
 
-// inProc lists the processes that name the folder in their arguments or their mounts, or that are in the control group.
+// inProc lists the processes that contain the folder in their arguments or mounts, or that are in the control group.
 func inProc(t *testing.T, data, cgroup string) []string {
 	t.Helper()
 	var left []string
@@ -110,7 +110,7 @@ func inProc(t *testing.T, data, cgroup string) []string {
 			t.Fatal(err)
 		}
 		for _, path := range paths {
-			// It may have ended meanwhile.
+			// It may have ended in the meantime.
 			if text, err := os.ReadFile(path); err == nil && bytes.Contains(text, []byte(wanted)) {
 				left = append(left, path+" names "+wanted)
 			}

@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/access"
 )
 
-// The clusters of these tests are apart from those that people bring up.
+// The clusters of these tests are separate from those that people bring up.
 const prefix = "/var/tmp/stowage-cluster-test-"
 
-// deadline is for what takes seconds on an idle machine.
+// deadline is the limit for steps that take seconds on an idle machine.
 const deadline = 5 * time.Minute
 
 var buildTime = flag.Duration("build-time", time.Hour,
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// run builds the program, and all that it brings up, before any test's clock runs.
+// run builds the program, and everything that it brings up, before the tests' time limits start.
 func run(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "clusters are brought up by root")
@@ -65,7 +65,8 @@ func run(m *testing.M) int {
 // tree is the root of the source tree, as tests of this package see it.
 const tree = "../../../.."
 
-// program is the program under test. Its name holds this process's number, since tests may run twice at once.
+// program returns the path of the program under test. It contains this process's ID, because tests may run twice at
+// once.
 func program() string { return fmt.Sprintf("%sprogram-%d", prefix, os.Getpid()) }
 
 // cluster is a cluster under test.
@@ -75,8 +76,8 @@ type cluster struct {
 	data string
 }
 
-// data returns the folder of a test's cluster, and removes the cluster when the test ends, and one that an earlier run
-// of the test left.
+// data returns the folder of a test's cluster. It removes a cluster that an earlier run of the test left, and the
+// test's own when it ends.
 func data(t *testing.T, name string) string {
 	t.Helper()
 	data := prefix + name
@@ -117,7 +118,7 @@ func command(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// kubectl runs kubectl and returns what it printed.
+// kubectl runs kubectl and returns its output.
 func (c *cluster) kubectl(input string, args ...string) string {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), deadline)
@@ -131,7 +132,7 @@ func (c *cluster) kubectl(input string, args ...string) string {
 	return string(out)
 }
 
-// logs shows the ends of the components' logs.
+// logs prints the ends of the components' logs.
 func logs(t *testing.T, data string) {
 	files, _ := filepath.Glob(filepath.Join(data, "logs", "*.log"))
 	for _, file := range files {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// CacheDir is a folder of that name in the cache of all that is made outside the tree: beside the Makefile's tools and
-// what hack/image keeps.
+// CacheDir returns the folder of that name in the cache for everything that is built outside the tree, beside the
+// Makefile's tools and hack/image's files.
 func CacheDir(name string) string {
 	cache := os.Getenv("XDG_CACHE_HOME")
 	if cache == "" {

@@ -1,4 +1,4 @@
-// Package store keeps what takes long to make, outside the tree, under a name that holds a hash of all that
-// it is made from: what is there is right, and what has changed is made anew. Entries appear whole or not at
-// all, two processes never make the same one at once, and those not used for long are dropped.
+// Package store keeps files that take long to build, outside the tree. Their names contain a hash of their inputs, so
+// that an existing entry is valid and a changed one is rebuilt. Entries appear atomically, two processes never build
+// the same entry at once, and entries that were not used for long are removed.
 package store

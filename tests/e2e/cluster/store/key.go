@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// Key is a hash in the making: of texts, files and folders.
+// Key accumulates a hash of texts, files and folders.
 type Key struct {
 	sum hash.Hash
 	err error
 }
 
-// NewKey returns the key of nothing but the texts.
+// NewKey returns the key of the texts.
 func NewKey(texts ...string) *Key {
 	k := &Key{sum: sha256.New()}
 	return k.Text(texts...)
@@ -37,7 +37,7 @@ func (k *Key) Files(paths ...string) *Key {
 	return k.walk(paths, func(string) bool { return true })
 }
 
-// Sources adds the same, but for Go's tests: they are in no program.
+// Sources does the same as Files without Go's test files, which are in no program.
 func (k *Key) Sources(paths ...string) *Key {
 	return k.walk(paths, func(path string) bool { return !strings.HasSuffix(path, "_test.go") })
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Lock makes and locks a file. Unlocking removes it; the end of the process only unlocks it.
+// Lock creates and locks a file. Unlocking removes it; the end of the process only unlocks it.
 func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -20,7 +20,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 			return nil, err
 		}
 		if file != nil {
-			// Whoever finds the lock again makes a new file.
+			// A process that still finds the removed file creates a new one.
 			return func() { _ = os.Remove(path); _ = file.Close() }, nil
 		}
 		select {
@@ -31,7 +31,7 @@ func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	}
 }
 
-// tryLock returns nothing when another process holds the lock.
+// tryLock returns nil if another process holds the lock.
 func tryLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
@@ -44,7 +44,7 @@ func tryLock(path string) (*os.File, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), file.Close())
 	case !current(file, path):
-		// The one who held the lock removed the file: this one locks nothing.
+		// The previous holder removed the file, so that this lock has no effect.
 		return nil, file.Close()
 	}
 	return file, nil

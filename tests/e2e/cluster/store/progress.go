@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// every is how often progress is shown.
+// every is the interval between progress reports.
 const every = 15 * time.Second
 
-// tail is how many lines of output are kept for an error.
+// tail is the number of output lines that are kept for an error.
 const tail = 30
 
-// Progress takes the output of a command that makes an entry, counts its lines and shows now and then how
-// far it has come.
+// Progress receives the output of a command that builds an entry, counts its lines, and periodically reports the
+// progress.
 type Progress struct {
 	out   io.Writer
 	label string
@@ -60,7 +60,7 @@ func (p *Progress) print() {
 	fmt.Fprintf(p.out, "%s: making %s: %v%s\n", p.label, p.name, time.Since(p.begun).Round(time.Second), at)
 }
 
-// Write takes a piece of output.
+// Write receives a piece of output.
 func (p *Progress) Write(piece []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

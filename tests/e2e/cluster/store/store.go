@@ -12,25 +12,25 @@ import (
 	"time"
 )
 
-// keep is how long an entry stays that is not used.
+// keep is the time after which an unused entry is removed.
 const keep = 7 * 24 * time.Hour
 
 // Store is a folder of entries.
 type Store struct {
 	Dir   string
 	Out   io.Writer // progress
-	Label string    // whose progress it is: the first word of each line
+	Label string    // the first word of each line of progress
 }
 
-// Item is what an entry holds and how it is made.
+// Item describes an entry and how to build it.
 type Item struct {
 	Name string // without slashes
-	Key  string // a hash of all that it is made from
-	// Make writes the file at path. Progress goes to the reporter.
+	Key  string // a hash of its inputs
+	// Make writes the file at path, and its output to progress.
 	Make func(ctx context.Context, path string, progress *Progress) error
 }
 
-// Make returns the path of the item's entry, which it makes when the store does not hold it.
+// Make returns the path of the item's entry, and builds it if the store does not have it.
 func (s *Store) Make(ctx context.Context, item Item) (string, error) {
 	path := filepath.Join(s.Dir, item.Name+"-"+item.Key)
 	if used(path) {
@@ -70,13 +70,13 @@ func (s *Store) make(ctx context.Context, item Item, path string) error {
 	return nil
 }
 
-// used reports whether the entry is there, and notes that it is of use.
+// used reports whether the entry exists, and updates its time of last use.
 func used(path string) bool {
 	now := time.Now()
 	return os.Chtimes(path, now, now) == nil
 }
 
-// prune drops the entries of the name that nobody used for long.
+// prune removes the entries of the name that were not used for long.
 func (s *Store) prune(name string) error {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {

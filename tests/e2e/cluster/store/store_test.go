@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// item is an item that writes its key, and counts how often it was made.
+// item returns an item that writes its key and counts how often it was built.
 func item(key string, made *atomic.Int32) Item {
 	return Item{Name: "thing", Key: key, Make: func(_ context.Context, path string, progress *Progress) error {
 		made.Add(1)
@@ -81,7 +81,7 @@ func TestPrune(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that is used stays.
+	// An entry that is used stays.
 	if _, err := s.Make(t.Context(), item("1", &made)); err != nil || made.Load() != 0 {
 		t.Errorf("an entry that is there was made again (%v)", err)
 	}

@@ -5,12 +5,13 @@ import (
 	"regexp"
 )
 
-// ours is what programs say of what the tree itself has wrong, such as a version or a package that there never was.
+// ours matches messages about mistakes in the tree itself, for example a version or a package that never existed, and
+// about a full disk.
 const ours = `checksum mismatch|SECURITY ERROR|unknown revision|malformed|errors parsing|no space left on device|` +
 	`Unable to locate package|has no installation candidate|E: No such script: |Couldn't find these debs: `
 
-// Unfetched says that what an entry is made from could not be had from the machines of others, whatever the tree is
-// like. hack/outcome knows that by its first word. An error of the tree or of this machine stays as it is.
+// Unfetched marks a failed download from other machines, which does not depend on the tree. hack/outcome recognizes the
+// error by its first word. An error of the tree or of this machine is returned unchanged.
 func Unfetched(err error) error {
 	if regexp.MustCompile(ours).MatchString(err.Error()) {
 		return err

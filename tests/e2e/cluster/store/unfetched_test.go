@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestUnfetched tells the weather from the tree's own mistakes, which look alike to who runs a download.
+// TestUnfetched distinguishes network failures from the tree's own mistakes, which both look like failed downloads.
 func TestUnfetched(t *testing.T) {
 	for text, infra := range map[string]bool{
 		"dial tcp: connection refused":                       true,

@@ -16,7 +16,7 @@ const (
 	client      = "github.com/kubernetes-csi/external-snapshotter/client/v8"
 )
 
-// addons is a folder of the manifests that a cluster with snapshots has: upstream's custom resource definitions and its
+// addons returns a folder of the manifests of a cluster with snapshots: upstream's custom resource definitions and its
 // deployment of the snapshot controller, at the version that is built here.
 func addons(ctx context.Context, builder *programs.Builder, entries *store.Store) (string, error) {
 	var manifests []string
@@ -50,11 +50,11 @@ func addons(ctx context.Context, builder *programs.Builder, entries *store.Store
 	})
 }
 
-// groupSnapshots has the snapshot controller take care of VolumeGroupSnapshots too.
+// groupSnapshots enables VolumeGroupSnapshots in the snapshot controller.
 const groupSnapshots = `- "--feature-gates=CSIVolumeGroupSnapshot=true"`
 
-// writeAddons copies the manifests; the published ones may name the image of an earlier release, and have a mark
-// where arguments for the snapshot controller are to be put.
+// writeAddons copies the manifests. The published ones may name the image of an earlier release. They contain a mark at
+// the position of arguments for the snapshot controller.
 func writeAddons(manifests []string, version, folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

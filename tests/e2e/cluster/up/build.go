@@ -11,14 +11,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// Build builds all that a cluster is brought up from, and starts nothing.
+// Build builds everything that a cluster needs, and starts nothing.
 func Build(ctx context.Context, o Options) error {
 	_, err := o.make(ctx)
 	return err
 }
 
-// BuildPrograms builds every program of a cluster and of the official tests, and no image. It takes longest of all the
-// first time, and needs nothing but Go and a C compiler, so that it can go on beside other work.
+// BuildPrograms builds every program of a cluster and of the official tests, and no image. The first build takes the
+// most time of all steps. It needs only Go and a C compiler, so that it can run beside other work.
 func BuildPrograms(ctx context.Context, o Options) error {
 	builder, err := programs.NewBuilder(ctx, o.tools(), &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"})
 	if err != nil {
@@ -32,8 +32,8 @@ func BuildPrograms(ctx context.Context, o Options) error {
 	return nil
 }
 
-// BuildSuite builds what the official end-to-end tests are run with, and returns the paths by the programs' names:
-// e2e.test and ginkgo.
+// BuildSuite builds the programs that run the official end-to-end tests, e2e.test and ginkgo, and returns their paths
+// by name.
 func BuildSuite(ctx context.Context, o Options) (map[string]string, error) {
 	entries := &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"}
 	builder, err := programs.NewBuilder(ctx, o.tools(), entries)
@@ -56,7 +56,7 @@ func BuildSuite(ctx context.Context, o Options) (map[string]string, error) {
 	return built, nil
 }
 
-// linked is a folder of links to the programs by their plain names: ginkgo runs what is named *.test only.
+// linked returns a folder of links with the programs' plain names: ginkgo runs only files named *.test.
 func linked(ctx context.Context, entries *store.Store, built map[string]string) (string, error) {
 	key, err := store.NewKey(slices.Sorted(maps.Values(built))...).String()
 	if err != nil {
@@ -76,5 +76,5 @@ func linked(ctx context.Context, entries *store.Store, built map[string]string) 
 		}})
 }
 
-// tools is the folder of the module that pins what is built.
+// tools returns the folder of the module that pins the versions of the programs.
 func (o Options) tools() string { return filepath.Join(o.Tree, "tests", "e2e", "cluster", "tools") }

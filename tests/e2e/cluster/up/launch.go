@@ -17,13 +17,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/pki"
 )
 
-// The files that the process which holds the cluster is started with.
+// The file descriptors that the process which holds the cluster inherits.
 const (
 	listenerFile = 3
 	gateFile     = 4
 )
 
-// launch starts the process that holds the cluster, in namespaces of its own, and writes down which one it is.
+// launch starts the process that holds the cluster, in its own namespaces, and records it.
 func (o Options) launch(ctx context.Context) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -45,7 +45,7 @@ func (o Options) launch(ctx context.Context) error {
 	return o.start(ctx, file)
 }
 
-// describePort completes the description and makes the certificates and kubeconfigs.
+// describePort completes the description, and creates the certificates and kubeconfigs.
 func (o Options) describePort(address net.Addr) error {
 	tcp, ok := address.(*net.TCPAddr)
 	if !ok {
@@ -62,7 +62,7 @@ func (o Options) describePort(address net.Addr) error {
 	return pki.Write(o.Layout, o.Nodes, d.Port)
 }
 
-// start starts the process; it begins when the gate opens, and ends when this process dies before.
+// start starts the process, which waits until the gate opens, and ends if this process ends first.
 func (o Options) start(ctx context.Context, listener *os.File) error {
 	waits, gate, err := os.Pipe()
 	if err != nil {
@@ -92,7 +92,7 @@ func (o Options) start(ctx context.Context, listener *os.File) error {
 	return cmd.Process.Release()
 }
 
-// Inherited waits at the gate and returns the listener of the host, in the process that launch started.
+// Inherited waits for the gate, and returns the host's listener, in the process that launch started.
 func Inherited() (net.Listener, error) {
 	gate := os.NewFile(gateFile, "gate")
 	_, err := io.ReadFull(gate, make([]byte, 1))
@@ -104,7 +104,7 @@ func Inherited() (net.Listener, error) {
 	return listener, errors.Join(err, file.Close())
 }
 
-// kill ends the process that holds the cluster, and so everything that runs in it.
+// kill ends the process that holds the cluster, and with it every process of the cluster.
 func kill(ctx context.Context, l layout.Layout) error {
 	process, running, err := l.Running()
 	if err != nil || !running {
@@ -118,7 +118,7 @@ func kill(ctx context.Context, l layout.Layout) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	// The descriptor may be that of a later process of the same number.
+	// The descriptor may refer to a later process with the same ID.
 	if _, running, err := l.Running(); err != nil || !running {
 		return err
 	}
@@ -128,7 +128,7 @@ func kill(ctx context.Context, l layout.Layout) error {
 	return ended(ctx, fd)
 }
 
-// ended waits until the process has ended: its descriptor is readable then, pidfd_open(2).
+// ended waits until the process has ended, when its descriptor becomes readable: pidfd_open(2).
 func ended(ctx context.Context, fd int) error {
 	for {
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 100)

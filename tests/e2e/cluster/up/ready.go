@@ -16,10 +16,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/machine"
 )
 
-// errLost ends the waiting for a cluster that died.
+// errLost ends the wait for a cluster whose process has ended.
 var errLost = errors.New("the process that holds the cluster has ended")
 
-// ready waits until the cluster can be used, and says how long each step took.
+// ready waits until the cluster can be used, and prints the duration of each step.
 func (o Options) ready(ctx context.Context, begun time.Time) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("not within %v: see the logs in %s", patience, o.Layout.Path("logs")))
@@ -54,7 +54,7 @@ func (o Options) ready(ctx context.Context, begun time.Time) error {
 	return nil
 }
 
-// watch ends the waiting when there is nothing more to wait for.
+// watch ends the wait when the cluster's process has ended.
 func (o Options) watch(ctx context.Context, lost context.CancelCauseFunc) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -80,7 +80,7 @@ func (o Options) imported(nodes int) error {
 	return nil
 }
 
-// applyAddons may come before the namespace that they are in.
+// applyAddons may fail at first, while the addons' namespace does not exist.
 func (o Options) applyAddons(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, o.Layout.Kubectl(), "apply", "--server-side", "--force-conflicts", "-f",
 		o.Layout.Path("addons"))
@@ -115,7 +115,7 @@ func nodesReady(ctx context.Context, api *apiserver.Client, want int) error {
 	return nil
 }
 
-// settled checks that pods can be made, and that the snapshot controller runs.
+// settled checks that pods can be created, and that the snapshot controller runs.
 func settled(ctx context.Context, api *apiserver.Client) error {
 	if err := api.Get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", &struct{}{}); err != nil {
 		return err
@@ -135,7 +135,7 @@ func settled(ctx context.Context, api *apiserver.Client) error {
 	return nil
 }
 
-// usage says how the cluster is used.
+// usage prints how to use the cluster.
 func (o Options) usage(version string) {
 	var nodes []string
 	for number := 1; number <= o.Nodes; number++ {

@@ -17,19 +17,19 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// Options say what cluster is brought up.
+// Options describe the cluster to bring up.
 type Options struct {
 	Layout layout.Layout
 	Nodes  int
 	Tree   string // the root of the source tree
-	Store  string // the folder that keeps what is built
+	Store  string // the folder of built programs and images
 	Out    io.Writer
 }
 
-// patience is how long a cluster may take until it is ready, once everything is built.
+// patience is the limit until a cluster is ready, once everything is built.
 const patience = 5 * time.Minute
 
-// made is what a cluster is brought up from.
+// made is everything that a cluster needs.
 type made struct {
 	binaries map[string]string // the path of each program by its name
 	images   []string
@@ -37,7 +37,7 @@ type made struct {
 	version  string // of Kubernetes
 }
 
-// Up brings the cluster up, or makes sure that it is.
+// Up brings the cluster up, or makes sure that it is up.
 func Up(ctx context.Context, o Options) error {
 	if o.Nodes < 1 || o.Nodes > layout.MaxNodes {
 		return fmt.Errorf("a cluster has 1 to %d nodes, not %d", layout.MaxNodes, o.Nodes)
@@ -55,7 +55,7 @@ func Up(ctx context.Context, o Options) error {
 	if running {
 		return o.again(ctx)
 	}
-	// Not only after everything was built.
+	// Before everything is built, not only afterwards.
 	if err := leftovers.Removable(o.Layout); err != nil {
 		return err
 	}
@@ -102,8 +102,8 @@ func (o Options) again(ctx context.Context) error {
 	return nil
 }
 
-// renew gives a running cluster the images whose sources have changed since it was brought up. Pods that run keep
-// theirs.
+// renew loads the images whose sources have changed since a running cluster was brought up. Running pods keep their
+// images.
 func (o Options) renew(ctx context.Context, d layout.Description) error {
 	m, err := o.make(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (o Options) renew(ctx context.Context, d layout.Description) error {
 	return o.Layout.Describe(d)
 }
 
-// make builds, or finds, all that the cluster runs.
+// make builds or finds everything that the cluster runs.
 func (o Options) make(ctx context.Context) (*made, error) {
 	entries := &store.Store{Dir: o.Store, Out: o.Out, Label: "cluster"}
 	builder, err := programs.NewBuilder(ctx, o.tools(), entries)
@@ -146,7 +146,7 @@ func (o Options) make(ctx context.Context) (*made, error) {
 	return m, err
 }
 
-// Down takes the cluster down, also what is left of one that died.
+// Down takes the cluster down, including the leftovers of one that died.
 func Down(ctx context.Context, l layout.Layout, out io.Writer) error {
 	begun := time.Now()
 	unlock, err := store.Lock(ctx, l.Lock())

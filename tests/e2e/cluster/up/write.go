@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/programs"
 )
 
-// write puts into the data folder what does not change while the cluster runs. The marker comes first, so that whatever
-// is there is removed next time.
+// write writes the files of the data folder that do not change while the cluster runs. It writes the marker first, so
+// that an incomplete folder is removed next time.
 func (o Options) write(m *made) error {
 	l := o.Layout
 	if err := os.MkdirAll(l.Data(), 0o755); err != nil {
@@ -35,7 +35,7 @@ func (o Options) write(m *made) error {
 	return os.CopyFS(l.Path("addons"), os.DirFS(m.addons))
 }
 
-// programs links to the programs, and copies this one.
+// programs links the programs, and copies this one.
 func (o Options) programs(binaries map[string]string) error {
 	l := o.Layout
 	for name, path := range binaries {

@@ -1,3 +1,3 @@
-// Command kube is etcd and every program of Kubernetes in one binary, chosen by the name that it is called by:
-// one link and one file instead of seven, each of which would hold the same libraries again.
+// Command kube contains etcd and every program of Kubernetes in one binary, and runs the one with the name that it is
+// called by. Linking one binary instead of seven avoids seven copies of the same libraries.
 package main

@@ -55,7 +55,7 @@ func component(name string) *cobra.Command {
 	return nil
 }
 
-// runKubectl does what kubectl's own main does: its errors are printed as its users know them.
+// runKubectl does the same as kubectl's own main, so that errors are printed in the familiar form.
 func runKubectl() {
 	if _, err := logs.GlogSetter(kubectl.GetLogVerbosity(os.Args)); err != nil {
 		fmt.Fprintln(os.Stderr, err)

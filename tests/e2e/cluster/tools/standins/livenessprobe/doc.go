@@ -1,3 +1,3 @@
-// Command livenessprobe stands in for the CSI sidecar of that name in this cluster (package standins says why): it
-// answers GET /healthz with what the CSI driver at --csi-address answers to Probe.
+// Command livenessprobe replaces the CSI sidecar of that name in this cluster (see package standins). It answers GET
+// /healthz with the result of Probe of the CSI driver at --csi-address.
 package main

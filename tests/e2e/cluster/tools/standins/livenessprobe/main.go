@@ -52,7 +52,7 @@ func run(ctx context.Context, address, endpoint string, timeout time.Duration) e
 	return nil
 }
 
-// answer asks the driver, and says what it said.
+// answer calls the driver, and reports its answer.
 func answer(w http.ResponseWriter, r *http.Request, conn *grpc.ClientConn, timeout time.Duration) {
 	ctx, cancel := context.WithTimeout(r.Context(), timeout)
 	defer cancel()

@@ -1,3 +1,3 @@
-// Command node-driver-registrar stands in for the CSI sidecar of that name in this cluster (package standins says
-// why): it tells the kubelet, by its plugin registration API, of the CSI driver at --csi-address.
+// Command node-driver-registrar replaces the CSI sidecar of that name in this cluster (see package standins). It
+// registers the CSI driver at --csi-address with the kubelet, through the kubelet's plugin registration API.
 package main

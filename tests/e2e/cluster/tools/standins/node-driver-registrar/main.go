@@ -18,7 +18,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// options are the flags, named as those of the original.
+// options are the flags, with the names of the original's.
 type options struct {
 	csiAddress, registrationPath, registrationDir, httpEndpoint, mode string
 
@@ -75,7 +75,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// driverName asks the driver, for as long as it takes until it answers.
+// driverName asks the driver for its name until it answers.
 func driverName(ctx context.Context, o options) (string, error) {
 	conn, err := connection.Connect(ctx, o.csiAddress, metrics.NewCSIMetricsManagerForSidecar(""))
 	if err != nil {
@@ -98,7 +98,7 @@ func driverName(ctx context.Context, o options) (string, error) {
 	}
 }
 
-// health serves /healthz, which is well while the registration socket is there.
+// health serves /healthz, which succeeds while the registration socket exists.
 func health(address, socket string) error {
 	if address == "" {
 		select {}

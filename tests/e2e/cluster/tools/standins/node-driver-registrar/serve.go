@@ -13,22 +13,22 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// registration answers the kubelet's questions about the driver.
+// registration answers the kubelet's requests about the driver.
 type registration struct {
 	registerapi.UnsafeRegistrationServer
 	driver, endpoint string
 	end              func(error)
 }
 
-// GetInfo says what plugin this is, and where.
+// GetInfo returns the plugin's type, name and endpoint.
 func (r *registration) GetInfo(context.Context, *registerapi.InfoRequest) (*registerapi.PluginInfo, error) {
 	return &registerapi.PluginInfo{
 		Type: registerapi.CSIPlugin, Name: r.driver, Endpoint: r.endpoint, SupportedVersions: []string{"1.0.0"},
 	}, nil
 }
 
-// NotifyRegistrationStatus is told whether the kubelet took the driver. When it did not, this process ends and
-// its container is started again, which is how it is tried again.
+// NotifyRegistrationStatus receives the result of the registration. If it failed, this process ends, and the restart of
+// its container is the retry.
 func (r *registration) NotifyRegistrationStatus(_ context.Context,
 	status *registerapi.RegistrationStatus) (*registerapi.RegistrationStatusResponse, error) {
 	if status.PluginRegistered {
