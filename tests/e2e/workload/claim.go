@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Claim describes a claim of a class. Functions change what is not usual about it.
+// Claim describes a claim of a class. The functions change its defaults.
 func Claim(name, class, size string, changes ...func(*corev1.PersistentVolumeClaimSpec)) *corev1.PersistentVolumeClaim {
 	claim := &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -58,7 +58,7 @@ func FromClaim(name string) func(*corev1.PersistentVolumeClaimSpec) {
 	}
 }
 
-// MakeClaim makes a claim.
+// MakeClaim creates a claim.
 func (s *Space) MakeClaim(claim *corev1.PersistentVolumeClaim) *corev1.PersistentVolumeClaim {
 	s.T.Helper()
 	made, err := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace).Create(s.Context(), claim, metav1.CreateOptions{})
@@ -66,7 +66,7 @@ func (s *Space) MakeClaim(claim *corev1.PersistentVolumeClaim) *corev1.Persisten
 	return made
 }
 
-// ChangeClaim changes the claim's specification by a JSON merge patch.
+// ChangeClaim applies a JSON merge patch to the claim.
 func (s *Space) ChangeClaim(name, patch string) {
 	s.T.Helper()
 	s.change(Claims(), name, patch)
@@ -90,7 +90,7 @@ func (s *Space) DeleteClaim(name string) {
 	s.UntilGone(Claims(), name)
 }
 
-// Volumes are the PersistentVolumes of the test's claims.
+// Volumes returns the PersistentVolumes of the test's claims.
 func (s *Space) Volumes() []corev1.PersistentVolume {
 	s.T.Helper()
 	volumes, err := s.volumes(s.Context())
@@ -98,13 +98,13 @@ func (s *Space) Volumes() []corev1.PersistentVolume {
 	return volumes
 }
 
-// ChangeVolume changes a PersistentVolume by a JSON merge patch.
+// ChangeVolume applies a JSON merge patch to a PersistentVolume.
 func (s *Space) ChangeVolume(name, patch string) {
 	s.T.Helper()
 	s.change(Volumes(), name, patch)
 }
 
-// EachClaim calls done with each state of each claim of the test, until it says so, or the limit is reached.
+// EachClaim calls done with each state of each claim of the test until done returns true or the limit is reached.
 func (s *Space) EachClaim(limit time.Duration, done func(*corev1.PersistentVolumeClaim) bool) error {
 	ctx, cancel := context.WithTimeout(s.Context(), limit)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 )
 
-// Class makes a class of the local driver with the parameters, that binds at once, and returns its name. It is deleted
-// with the test, where it is still there.
+// Class creates a class of the local driver with the parameters and immediate binding, and returns its name. The class
+// is deleted when the test ends, unless the test has deleted it.
 func (s *Space) Class(name string, parameters map[string]string, policy corev1.PersistentVolumeReclaimPolicy) string {
 	s.T.Helper()
 	return s.MakeClass(&storagev1.StorageClass{
@@ -20,7 +20,8 @@ func (s *Space) Class(name string, parameters map[string]string, policy corev1.P
 	})
 }
 
-// AttributesClass makes a VolumeAttributesClass of the local driver, under a name of the test's own, and returns that.
+// AttributesClass creates a VolumeAttributesClass of the local driver with a name unique to the test, and returns the
+// name.
 func (s *Space) AttributesClass(name string, parameters map[string]string) string {
 	s.T.Helper()
 	classes := s.Client.StorageV1().VolumeAttributesClasses()
@@ -29,13 +30,13 @@ func (s *Space) AttributesClass(name string, parameters map[string]string) strin
 		DriverName: deployed.Driver, Parameters: parameters}, metav1.CreateOptions{})
 	s.Must(err)
 	s.T.Cleanup(func() {
-		// Claims may name it still: it goes with the last of them.
+		// Claims may still refer to it: it is deleted with the last of them.
 		_ = classes.Delete(context.Background(), class.Name, metav1.DeleteOptions{})
 	})
 	return class.Name
 }
 
-// MakeClass makes a class whose volumes can grow, of any driver, under a name of the test's own, and returns that.
+// MakeClass creates an expandable class of any driver with a name unique to the test, and returns the name.
 func (s *Space) MakeClass(class *storagev1.StorageClass) string {
 	s.T.Helper()
 	grows := true
@@ -44,7 +45,7 @@ func (s *Space) MakeClass(class *storagev1.StorageClass) string {
 	_, err := s.Client.StorageV1().StorageClasses().Create(s.Context(), class, metav1.CreateOptions{})
 	s.Must(err)
 	s.T.Cleanup(func() {
-		// It may have been deleted by the test.
+		// The test may have deleted it.
 		_ = s.Client.StorageV1().StorageClasses().Delete(context.Background(), class.Name, metav1.DeleteOptions{})
 	})
 	return class.Name

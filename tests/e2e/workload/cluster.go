@@ -19,7 +19,7 @@ type Cluster struct {
 	*access.Cluster
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	Node    string // the one that has the volumes
+	Node    string // the node that has the volumes
 }
 
 // Connect connects to the API of a cluster.
@@ -28,7 +28,7 @@ func Connect(c *access.Cluster) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Tests wait for what they made, not for their own limit.
+	// Tests must not be delayed by their own client's rate limit.
 	config.QPS, config.Burst = 500, 1000
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -41,12 +41,12 @@ func Connect(c *access.Cluster) (*Cluster, error) {
 	return &Cluster{Cluster: c, Client: client, Dynamic: dynamic, Node: c.Nodes()[0]}, nil
 }
 
-// Look looks at the node's volumes.
+// Look returns the view of the node's volumes.
 func (c *Cluster) Look(ctx context.Context) (nodeview.View, error) {
 	return nodeview.Look(ctx, c.Cluster, c.Node)
 }
 
-// OnNode runs a command on the node and returns what it prints.
+// OnNode runs a command on the node and returns its output.
 func (c *Cluster) OnNode(ctx context.Context, argv ...string) (string, error) {
 	cmd, err := c.NodeCommand(ctx, c.Node, argv...)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Cluster) OnNode(ctx context.Context, argv ...string) (string, error) {
 	return output(cmd)
 }
 
-// Kubectl runs kubectl and returns what it prints.
+// Kubectl runs kubectl and returns its output.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return output(c.KubectlCommand(ctx, args...))
 }

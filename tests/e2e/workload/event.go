@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Event waits for an event about an object, of the reason and with every part in its message, and returns the message.
+// Event waits for an event of an object with the reason and with every part in its message, and returns the message.
 func (s *Space) Event(kind Kind, name, reason string, parts ...string) string {
 	s.T.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), Patience)
@@ -19,7 +19,7 @@ func (s *Space) Event(kind Kind, name, reason string, parts ...string) string {
 	var message string
 	namespace := s.Namespace
 	if kind.Global {
-		namespace = metav1.NamespaceDefault // Events of what is in no namespace are here.
+		namespace = metav1.NamespaceDefault // Events of objects without a namespace are here.
 	}
 	about := fields.Set{"involvedObject.kind": kind.Name, "involvedObject.name": name, "reason": reason}
 	err := s.await(ctx, Kind{Name: "Event", Resource: core("events")}, namespace, about.AsSelector(),

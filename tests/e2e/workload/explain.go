@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 )
 
-// explain says what an operator would look at: the object, the events of the namespace and the driver's log.
+// explain returns what an operator would look at: the object, the events of the namespace, and the driver's log.
 func (s *Space) explain(kind Kind, name string) string {
 	// The test's own context may be done.
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
@@ -49,7 +49,7 @@ func (s *Space) events(ctx context.Context, selector fields.Selector) []corev1.E
 	return list.Items
 }
 
-// DriverLog is the end of the log of a container of the driver's pod, as many lines.
+// DriverLog returns the last lines of the log of a container of the driver's pod.
 func (c *Cluster) DriverLog(ctx context.Context, container string, since time.Time, lines int64) string {
 	text, err := c.log(ctx, deployed.Namespace, deployed.Pod, &corev1.PodLogOptions{
 		Container: container, TailLines: &lines, SinceTime: &metav1.Time{Time: since},

@@ -10,13 +10,13 @@ import (
 // GroupLabel is the label of claims that are snapshotted together.
 const GroupLabel = "group"
 
-// Groups are VolumeGroupSnapshots.
+// Groups is the kind VolumeGroupSnapshot.
 func Groups() Kind {
 	return Kind{Name: "VolumeGroupSnapshot", Resource: group("groupsnapshot.storage.k8s.io", "v1", "volumegroupsnapshots")}
 }
 
-// Group takes snapshots of all claims whose label GroupLabel has the name, at one instant, and returns the names of so
-// many once all of them can be used.
+// Group takes a group snapshot of all claims whose label GroupLabel is name. It waits until count members can be used,
+// and returns their names.
 func (s *Space) Group(name, class string, count int) (members []string) {
 	s.T.Helper()
 	selector := map[string]any{"matchLabels": map[string]any{GroupLabel: name}}
@@ -40,7 +40,7 @@ func (s *Space) Group(name, class string, count int) (members []string) {
 	return members
 }
 
-// membersOf are the snapshots that say that they belong to a group. They do so a moment after the group is ready.
+// membersOf returns the snapshots whose status names the group. The status is written shortly after the group is ready.
 func (s *Space) membersOf(name string) (members []string, err error) {
 	list, err := s.objects(Snapshots(), s.Namespace).List(s.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -17,31 +17,31 @@ func group(name, version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: name, Version: version, Resource: resource}
 }
 
-// Pods are pods.
+// Pods is the kind Pod.
 func Pods() Kind { return Kind{Name: "Pod", Resource: core("pods")} }
 
-// Claims are PersistentVolumeClaims.
+// Claims is the kind PersistentVolumeClaim.
 func Claims() Kind {
 	return Kind{Name: "PersistentVolumeClaim", Resource: core("persistentvolumeclaims")}
 }
 
-// Volumes are PersistentVolumes.
+// Volumes is the kind PersistentVolume.
 func Volumes() Kind {
 	return Kind{Name: "PersistentVolume", Resource: core("persistentvolumes"), Global: true}
 }
 
-// Namespaces are namespaces.
+// Namespaces is the kind Namespace.
 func Namespaces() Kind { return Kind{Name: "Namespace", Resource: core("namespaces"), Global: true} }
 
-// Nodes are nodes.
+// Nodes is the kind Node.
 func Nodes() Kind { return Kind{Name: "Node", Resource: core("nodes"), Global: true} }
 
-// Snapshots are VolumeSnapshots.
+// Snapshots is the kind VolumeSnapshot.
 func Snapshots() Kind {
 	return Kind{Name: "VolumeSnapshot", Resource: group("snapshot.storage.k8s.io", "v1", "volumesnapshots")}
 }
 
-// Contents are VolumeSnapshotContents.
+// Contents is the kind VolumeSnapshotContent.
 func Contents() Kind {
 	return Kind{Name: "VolumeSnapshotContent", Resource: group("snapshot.storage.k8s.io", "v1", "volumesnapshotcontents"),
 		Global: true}

@@ -21,7 +21,7 @@ type Mount struct {
 	Device   bool
 }
 
-// Pod describes a pod that runs a shell script to its end. Functions change what is not usual about it.
+// Pod describes a pod that runs a shell script to its end. The functions change its defaults.
 func Pod(name, script string, mounts []Mount, changes ...func(*corev1.PodSpec)) *corev1.Pod {
 	grace, token := int64(1), false
 	container := corev1.Container{
@@ -58,17 +58,17 @@ func volume(claim string) corev1.Volume {
 	}}
 }
 
-// At is a claim mounted at /data.
+// At returns the mount of a claim at /data.
 func At(claim string) []Mount { return []Mount{{Claim: claim, Path: "/data"}} }
 
-// MakePod makes a pod.
+// MakePod creates a pod.
 func (s *Space) MakePod(pod *corev1.Pod) {
 	s.T.Helper()
 	_, err := s.Client.CoreV1().Pods(s.Namespace).Create(s.Context(), pod, metav1.CreateOptions{})
 	s.Must(err)
 }
 
-// Run makes a pod, waits until it has succeeded, deletes it and returns what it printed.
+// Run creates a pod, waits until it has succeeded, deletes it, and returns its output.
 func (s *Space) Run(pod *corev1.Pod) string {
 	s.T.Helper()
 	s.MakePod(pod)
@@ -77,7 +77,7 @@ func (s *Space) Run(pod *corev1.Pod) string {
 	return out
 }
 
-// Succeeded waits until a pod has come to its end, and returns what it printed. It fails the test when the pod failed.
+// Succeeded waits until a pod has ended, and returns its output. It fails the test if the pod failed.
 func (s *Space) Succeeded(name string) string {
 	s.T.Helper()
 	pod := Until(s, Pods(), name, "has ended", func(p *corev1.Pod) bool {
@@ -90,7 +90,7 @@ func (s *Space) Succeeded(name string) string {
 	return out
 }
 
-// Start makes a pod and waits until it runs.
+// Start creates a pod and waits until it runs.
 func (s *Space) Start(pod *corev1.Pod) *corev1.Pod {
 	s.T.Helper()
 	s.MakePod(pod)
@@ -119,7 +119,7 @@ func Ready(p *corev1.Pod) bool {
 	return false
 }
 
-// Log is what a pod printed.
+// Log returns a pod's output.
 func (s *Space) Log(pod string) string {
 	s.T.Helper()
 	text, err := s.log(s.Context(), s.Namespace, pod, &corev1.PodLogOptions{})

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 )
 
-// remove deletes the namespace and fails the test when anything is left of its volumes.
+// remove deletes the namespace, and fails the test if anything is left of its volumes.
 func (s *Space) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*Patience)
 	defer cancel()
@@ -43,12 +43,12 @@ func (s *Space) remove() {
 	}
 }
 
-// volumes are the PersistentVolumes of the namespace's claims.
+// volumes returns the PersistentVolumes of the namespace's claims.
 func (s *Space) volumes(ctx context.Context) ([]corev1.PersistentVolume, error) {
 	return s.volumesOf(ctx, func(namespace string) bool { return namespace == s.Namespace })
 }
 
-// volumesOf are the PersistentVolumes of the drivers for claims in the namespaces.
+// volumesOf returns the drivers' PersistentVolumes for claims in the namespaces.
 func (c *Cluster) volumesOf(ctx context.Context, in func(namespace string) bool) ([]corev1.PersistentVolume, error) {
 	list, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *Cluster) volumesOf(ctx context.Context, in func(namespace string) bool)
 	return found, nil
 }
 
-// clean waits until the node has nothing of the names. A snapshot's files go a moment after the object.
+// clean waits until nothing on the node has one of the names. A snapshot's files are removed shortly after its object.
 func (c *Cluster) clean(ctx context.Context, names []string) error {
 	return Eventually(ctx, "the end of all volumes and snapshots on the node", func() error {
 		view, err := c.Look(ctx)
@@ -78,7 +78,7 @@ func (c *Cluster) clean(ctx context.Context, names []string) error {
 	})
 }
 
-// Eventually asks again, every 200 ms, until there is no error: for what cannot be watched.
+// Eventually repeats a check every 200 ms until it returns no error, for conditions that cannot be watched.
 func Eventually(ctx context.Context, what string, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -98,7 +98,7 @@ func Eventually(ctx context.Context, what string, check func() error) error {
 }
 
 func (c *Cluster) removeNamespace(ctx context.Context, name string) error {
-	// Deleted one after the other by the namespace's controller, pods and claims would take their time.
+	// The namespace's controller would delete pods and claims one kind after the other, which is slow.
 	now := metav1.DeleteOptions{GracePeriodSeconds: new(int64)}
 	pods := c.Client.CoreV1().Pods(name).DeleteCollection(ctx, now, metav1.ListOptions{})
 	claims := c.Client.CoreV1().PersistentVolumeClaims(name).DeleteCollection(ctx, metav1.DeleteOptions{},
@@ -110,7 +110,7 @@ func (c *Cluster) removeNamespace(ctx context.Context, name string) error {
 	return errors.Join(pods, claims, err, c.AwaitGone(ctx, Namespaces(), "", name))
 }
 
-// Sweep removes what an earlier run left that died.
+// Sweep removes the leftovers of an interrupted earlier run.
 func (c *Cluster) Sweep(ctx context.Context) error {
 	marked := metav1.ListOptions{LabelSelector: label}
 	err := c.Dynamic.Resource(Sets().Resource).DeleteCollection(ctx, metav1.DeleteOptions{}, marked)
@@ -132,7 +132,7 @@ func (c *Cluster) Sweep(ctx context.Context) error {
 		c.sweepVolumes(ctx))
 }
 
-// sweepVolumes removes volumes whose tests ended before them, also those that are to be retained.
+// sweepVolumes removes volumes whose tests ended early, including those with the policy Retain.
 func (c *Cluster) sweepVolumes(ctx context.Context) error {
 	volumes, err := c.volumesOf(ctx, func(namespace string) bool { return strings.HasPrefix(namespace, prefix) })
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// Sets are PersistentVolumeSets.
+// Sets is the kind PersistentVolumeSet.
 func Sets() Kind {
 	return Kind{Name: "PersistentVolumeSet", Resource: group("stowage.dev", "v1alpha1", "persistentvolumesets"),
 		Global: true}
@@ -22,7 +22,7 @@ func Sets() Kind {
 // setLabel is on the volumes of a test's sets, with the set's name.
 const setLabel = "stowage-e2e-set"
 
-// Set describes a set of volumes of 16Mi and of policy Delete. Functions change what is not usual about it.
+// Set describes a set of volumes of 16Mi with the policy Delete. The functions change its defaults.
 func (s *Space) Set(name, class string, minimum, maximum int32,
 	changes ...func(*v1alpha1.PersistentVolumeSet)) *v1alpha1.PersistentVolumeSet {
 	name = s.Namespace + "-" + name
@@ -47,8 +47,8 @@ func (s *Space) Set(name, class string, minimum, maximum int32,
 	return set
 }
 
-// TryMakeSet makes a set, and returns the API server's refusal. The set is deleted with the test, where it is still
-// there.
+// TryMakeSet creates a set, and returns the API server's refusal. The set is deleted when the test ends, unless the
+// test has deleted it.
 func (s *Space) TryMakeSet(set *v1alpha1.PersistentVolumeSet) error {
 	s.T.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(set)
@@ -61,14 +61,14 @@ func (s *Space) TryMakeSet(set *v1alpha1.PersistentVolumeSet) error {
 	return err
 }
 
-// MakeSet makes a set, and returns its name.
+// MakeSet creates a set, and returns its name.
 func (s *Space) MakeSet(set *v1alpha1.PersistentVolumeSet) string {
 	s.T.Helper()
 	s.Must(s.TryMakeSet(set))
 	return set.Name
 }
 
-// ChangeSet changes a set by a JSON merge patch.
+// ChangeSet applies a JSON merge patch to a set.
 func (s *Space) ChangeSet(name, patch string) {
 	s.T.Helper()
 	s.change(Sets(), name, patch)
@@ -81,7 +81,7 @@ func (s *Space) DeleteSet(name string) {
 	s.UntilGone(Sets(), name)
 }
 
-// SetIs waits until the condition Ready of a set has the reason, and so many volumes are unbound and bound.
+// SetIs waits until a set's condition Ready has the reason, and its numbers of unbound and bound volumes are as given.
 func (s *Space) SetIs(name, reason string, unbound, bound int32) *v1alpha1.PersistentVolumeSet {
 	s.T.Helper()
 	return Until(s, Sets(), name, "is "+reason, func(set *v1alpha1.PersistentVolumeSet) bool {
@@ -91,7 +91,7 @@ func (s *Space) SetIs(name, reason string, unbound, bound int32) *v1alpha1.Persi
 	})
 }
 
-// SetVolumes are the PersistentVolumes of a set by name.
+// SetVolumes returns the PersistentVolumes of a set by name.
 func (s *Space) SetVolumes(name string) map[string]corev1.PersistentVolume {
 	s.T.Helper()
 	list, err := s.Client.CoreV1().PersistentVolumes().List(s.Context(),
@@ -121,14 +121,14 @@ func (s *Space) WatchSet(ctx context.Context, name string, seen func(total int))
 		})
 }
 
-// removeSet deletes a set, where it is still there, and waits for the end of its unbound volumes.
+// removeSet deletes a set if it still exists, and waits until its unbound volumes are gone.
 func (s *Space) removeSet(name string) {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	if s.T.Failed() {
 		s.T.Logf("%s", s.explain(Sets(), name))
 	}
-	_ = s.objects(Sets(), "").Delete(ctx, name, metav1.DeleteOptions{}) // It may have been deleted by the test.
+	_ = s.objects(Sets(), "").Delete(ctx, name, metav1.DeleteOptions{}) // The test may have deleted it.
 	if err := s.AwaitGone(ctx, Sets(), "", name); err != nil {
 		s.T.Error(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// SnapshotStatus is what tests look at of a VolumeSnapshot or its content.
+// SnapshotStatus holds the fields of a VolumeSnapshot or its content that tests read.
 type SnapshotStatus struct {
 	Status struct {
 		ReadyToUse     bool   `json:"readyToUse"`

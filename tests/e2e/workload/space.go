@@ -11,10 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// label marks namespaces and classes of tests: what a run that died left is found by it.
+// label marks the namespaces and classes of tests, so that the leftovers of an interrupted run can be found.
 const label = "stowage-e2e"
 
-// prefix is that of the namespaces' names.
+// prefix is the prefix of the namespaces' names.
 const prefix = "e2e-"
 
 // Space is the namespace of a test.
@@ -24,10 +24,10 @@ type Space struct {
 	Namespace string
 
 	begun   time.Time
-	handles []string // of volumes and snapshots that there were
+	handles []string // of all volumes and snapshots that the test has had
 }
 
-// NewSpace makes a namespace that lives as long as the test.
+// NewSpace creates a namespace that exists until the test ends.
 func (c *Cluster) NewSpace(t *testing.T) *Space {
 	t.Helper()
 	name := regexp.MustCompile(`[^a-z0-9]+`).ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-")
@@ -46,7 +46,7 @@ func (c *Cluster) NewSpace(t *testing.T) *Space {
 // Context is done when the test ends.
 func (s *Space) Context() context.Context { return s.T.Context() }
 
-// Must fails the test at once when there is an error.
+// Must fails the test immediately if err is not nil.
 func (s *Space) Must(err error) {
 	s.T.Helper()
 	if err != nil {
@@ -54,8 +54,8 @@ func (s *Space) Must(err error) {
 	}
 }
 
-// Until waits until an object of the test is as wanted, and returns it. What is wanted is said in words for the
-// failure.
+// Until waits until an object of the test satisfies done, and returns it. The failure message describes the condition
+// with wanted.
 func Until[T any](s *Space, kind Kind, name, wanted string, done func(*T) bool) *T {
 	s.T.Helper()
 	object, err := Await(s.Context(), s.Cluster, kind, s.Namespace, name, done)

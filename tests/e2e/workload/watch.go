@@ -15,10 +15,10 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 )
 
-// Patience is how long anything may take that takes seconds on an idle machine.
+// Patience is the limit for steps that take seconds on an idle machine.
 const Patience = 3 * time.Minute
 
-// objects returns the client of a kind's objects, in the namespace where the kind has namespaces.
+// objects returns the client for objects of a kind, in the namespace if the kind has namespaces.
 func (c *Cluster) objects(kind Kind, namespace string) dynamic.ResourceInterface {
 	if kind.Global {
 		return c.Dynamic.Resource(kind.Resource)
@@ -26,8 +26,8 @@ func (c *Cluster) objects(kind Kind, namespace string) dynamic.ResourceInterface
 	return c.Dynamic.Resource(kind.Resource).Namespace(namespace)
 }
 
-// await calls done with each state of each object that the selector matches until it says so. An object that was
-// deleted is passed with gone; when there is none at first, nothing is passed but empty is asked whether that is it.
+// await calls done with each state of each object that the selector matches, until done returns true. For a deleted
+// object, gone is true. If no object exists at first, done is not called, but await ends if empty returns true.
 func (c *Cluster) await(
 	ctx context.Context, kind Kind, namespace string, selector fields.Selector, empty func() bool,
 	done func(object *unstructured.Unstructured, gone bool) (bool, error),
@@ -55,7 +55,7 @@ func (c *Cluster) await(
 	return err
 }
 
-// Await waits until the object is as wanted, and returns it.
+// Await waits until an object satisfies wanted, and returns it.
 func Await[T any](ctx context.Context, c *Cluster, kind Kind, namespace, name string,
 	wanted func(*T) bool) (*T, error) {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
@@ -77,7 +77,7 @@ func Await[T any](ctx context.Context, c *Cluster, kind Kind, namespace, name st
 	return last, err
 }
 
-// AwaitGone waits until there is no object of the name.
+// AwaitGone waits until no object has the name.
 func (c *Cluster) AwaitGone(ctx context.Context, kind Kind, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
