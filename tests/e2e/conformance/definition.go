@@ -11,15 +11,15 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// folder is this package's place in the tree.
+// folder is the path of this package in the source tree.
 const folder = "tests/e2e/conformance"
 
-// definition is a kind of volume that the suite is told of.
+// definition is a kind of volume that the suite tests.
 type definition struct {
 	name string // of its file in testdata
-	// only is a regular expression of the specs that are run with it; all without one.
+	// only is a regular expression that selects specs. If it is empty, all specs run.
 	only string
-	// growsExt4 is for filesystems whose online growth takes a capability that the machine may lack.
+	// growsExt4 is set for filesystems whose online growth needs a capability that the machine may lack.
 	growsExt4 bool
 }
 
@@ -32,7 +32,7 @@ func definitions() []definition {
 	}
 }
 
-// choose returns the definitions that are named, or all.
+// choose returns the named definitions, or all if names is empty.
 func choose(all []definition, names string) ([]definition, error) {
 	if names == "" {
 		return all, nil
@@ -68,7 +68,7 @@ func (d definition) write(testdata, into string) (string, error) {
 	return path, os.WriteFile(path, text, 0o644)
 }
 
-// adapt makes the definition true of this machine, and the names of files absolute.
+// adapt adapts the definition to this machine, and makes file names absolute.
 func (d definition) adapt(content map[string]any, testdata string) error {
 	if class, ok := content["StorageClass"].(map[string]any); ok {
 		if file, ok := class["FromFile"].(string); ok {
@@ -91,8 +91,8 @@ func (d definition) adapt(content map[string]any, testdata string) error {
 	return err
 }
 
-// mayResize reports whether processes here, the driver's too, can have CAP_SYS_RESOURCE, without which ext4 does not
-// grow while it is mounted (EXT4_IOC_RESIZE_FS).
+// mayResize reports whether processes on this machine, including the driver, can have CAP_SYS_RESOURCE. Without it, a
+// mounted ext4 does not grow (EXT4_IOC_RESIZE_FS).
 func mayResize() (bool, error) {
 	has, err := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_RESOURCE, 0, 0, 0)
 	if err != nil {

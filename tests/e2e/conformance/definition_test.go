@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// undeclared are the capabilities that the suite knows (test/e2e/storage/framework/testdriver.go of Kubernetes 1.36)
-// and a definition does not declare, each with the reason.
+// undeclared returns the capabilities that the suite knows (test/e2e/storage/framework/testdriver.go of Kubernetes
+// 1.36) and a definition does not declare, each with the reason.
 func undeclared(definition string) map[string]string {
 	list := map[string]string{
 		"RWX":             "a local volume is on one node: no multi-node access mode is offered",
@@ -42,7 +42,7 @@ func declarable() []string {
 	}
 }
 
-// content is a definition as it is written for a run.
+// content returns a definition as it is written for a run.
 func content(t *testing.T, d definition) (file map[string]any, capabilities map[string]any) {
 	t.Helper()
 	testdata, err := filepath.Abs("testdata")
@@ -68,7 +68,7 @@ func content(t *testing.T, d definition) (file map[string]any, capabilities map[
 	return file, capabilities
 }
 
-// The suite takes a misspelt capability for none, and skips what it was to enable.
+// The suite ignores a misspelt capability, and skips the specs that it should enable.
 func TestEveryCapabilityIsDeclaredOrExplained(t *testing.T) {
 	for _, d := range definitions() {
 		_, capabilities := content(t, d)
@@ -78,7 +78,7 @@ func TestEveryCapabilityIsDeclaredOrExplained(t *testing.T) {
 			}
 		}
 		if d.only != "" {
-			continue // It declares what its specs need.
+			continue // It declares the capabilities that its specs need.
 		}
 		reasons := undeclared(d.name)
 		for _, key := range declarable() {
@@ -103,7 +103,7 @@ func TestOnlineGrowthFollowsTheMachine(t *testing.T) {
 	}
 }
 
-// The classes are those that users apply, and there.
+// The classes are the examples that users apply, and they exist.
 func TestDefinitionsNameClassesThatAreThere(t *testing.T) {
 	installed := names(t, filepath.Join("..", "..", "..", "deploy", "kubernetes", "examples", "local"))
 	for _, d := range definitions() {
@@ -126,7 +126,7 @@ func TestDefinitionsNameClassesThatAreThere(t *testing.T) {
 	}
 }
 
-// names are those of all objects in the folder's manifests.
+// names returns the names of all objects in the folder's manifests.
 func names(t *testing.T, folder string) map[string]bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
@@ -153,7 +153,7 @@ func names(t *testing.T, folder string) map[string]bool {
 func TestChoose(t *testing.T) {
 	for _, test := range []struct {
 		names string
-		want  string // the names that are chosen; empty for an error
+		want  string // the chosen names; empty for an error
 	}{
 		{"", "image-xfs image-ext4 directory immediate"},
 		{"directory,image-xfs", "directory image-xfs"},

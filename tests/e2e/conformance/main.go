@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// options are the command line.
+// options are the command-line options.
 type options struct {
 	tree, data  string
 	definitions string

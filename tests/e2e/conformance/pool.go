@@ -13,15 +13,15 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/access"
 )
 
-// dataFolder is where the driver keeps its pools on a node, as deploy/kubernetes/overlays/local-standalone has it.
+// dataFolder is the folder of the driver's pools on a node, as set in deploy/kubernetes/overlays/local-standalone.
 const dataFolder = "/var/lib/stowage"
 
-// poolBytes is the size of the filesystem that the pools are on. It takes what is written only.
+// poolBytes is the size of the filesystem that holds the pools. Its image is sparse.
 const poolBytes = 128 << 30
 
-// givePool puts the pools on an xfs of their own: the suite clones and snapshots raw devices in use, which takes a
-// filesystem that shares blocks (docs/design), and the cluster's folder may be on any. The image is below that folder,
-// so that taking the cluster down finds it, its loop device too.
+// givePool puts the pools on their own xfs. The suite clones and snapshots raw devices in use, which needs a filesystem
+// with shared blocks (docs/design); the cluster's folder may be on any filesystem. The image is below that folder, so
+// that taking the cluster down finds the image and its loop device.
 func givePool(ctx context.Context, c *access.Cluster) error {
 	image := filepath.Join(c.Data(), "pools.xfs")
 	file, err := os.Create(image)
@@ -38,7 +38,7 @@ func givePool(ctx context.Context, c *access.Cluster) error {
 	if err != nil {
 		return err
 	}
-	// Once it is mounted, it goes with the mount.
+	// The kernel frees the loop device with the last mount.
 	mounted := mountPool(ctx, c, device)
 	_, err = output(exec.CommandContext(context.WithoutCancel(ctx), "losetup", "--detach", device))
 	return errors.Join(mounted, err)

@@ -12,18 +12,18 @@ import (
 // reportFile is the name of ginkgo's report.
 const reportFile = "report.json"
 
-// report is what came of one run.
+// report is the outcome of one run.
 type report struct {
 	specs  []spec
 	took   time.Duration
-	broken []string // what failed that is no spec, such as the suite's own preparations
-	failed error    // how ginkgo ended
+	broken []string // failures outside specs, for example in the suite's setup
+	failed error    // ginkgo's own error
 }
 
-// spec is one spec that was chosen to run.
+// spec is one spec that was selected to run.
 type spec struct {
-	pattern string // of the volume, as "Dynamic PV (default fs)"
-	suite   string // as "subPath"
+	pattern string // of the volume, for example "Dynamic PV (default fs)"
+	suite   string // for example "subPath"
 	name    string
 	state   state
 	message string // of a failure or a skip
@@ -39,10 +39,10 @@ const (
 	skipped state = "skipped"
 )
 
-// id names a spec within its definition.
+// id identifies a spec within its definition.
 func (s spec) id() string { return fmt.Sprintf("[%s] %s: %s", s.pattern, s.suite, s.name) }
 
-// The parts of ginkgo's report that are used here (types.Report and types.SpecReport of ginkgo v2).
+// The fields of ginkgo's report that this package reads (types.Report and types.SpecReport of ginkgo v2).
 type (
 	ginkgoReport struct {
 		RunTime     time.Duration
@@ -77,7 +77,7 @@ func readReport(path string) (*report, error) {
 	return r, nil
 }
 
-// add takes a spec into the report, unless it was not chosen: such a one is skipped without a message.
+// add adds a spec to the report unless it was not selected: ginkgo skips such a spec without a message.
 func (r *report) add(g ginkgoSpec) {
 	outcome := stateOf(g.State)
 	if g.LeafNodeType != "It" {
@@ -94,7 +94,7 @@ func (r *report) add(g ginkgoSpec) {
 	r.specs = append(r.specs, s)
 }
 
-// stateOf is failed for all that is neither passed nor skipped: failed, panicked, timed out, interrupted, aborted,
+// stateOf returns failed for every state except passed and skipped: failed, panicked, timed out, interrupted, aborted,
 // pending.
 func stateOf(text string) state {
 	switch s := state(text); s {
@@ -105,8 +105,8 @@ func stateOf(text string) state {
 	return failed
 }
 
-// patternOf takes the pattern and the name of the suite from a container's text, as
-// "[Testpattern: Dynamic PV (ext4)] [Slow] volumes".
+// patternOf takes the pattern and the suite's name from a container's text, for example "[Testpattern: Dynamic PV
+// (ext4)] [Slow] volumes".
 func patternOf(containers []string) (pattern, suite string) {
 	form := regexp.MustCompile(`^\[Testpattern: (.*?)\](?: \[[^]]*\])* (\S.*)$`)
 	for i, text := range containers {
@@ -117,7 +117,7 @@ func patternOf(containers []string) (pattern, suite string) {
 	return "none", strings.Join(containers, " ")
 }
 
-// count counts the specs in a state.
+// count returns the number of specs in a state.
 func (r *report) count(want state) int {
 	n := 0
 	for _, s := range r.specs {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// written is a report as ginkgo writes it, with the fields that are read and some that are not.
+// written is a report in ginkgo's format, with fields that are read and some that are not.
 const written = `[{"SuitePath": "/e2e", "SuiteSucceeded": false, "RunTime": 61000000000, "SpecReports": [
  {"LeafNodeType": "SynchronizedBeforeSuite", "State": "passed"},
  {"ContainerHierarchyTexts": ["External Storage [Driver: d]",
@@ -75,7 +75,7 @@ func TestReadReportRefuses(t *testing.T) {
 	}
 }
 
-// Each run has one spec that passed, unless it says otherwise.
+// Each run has one spec that passed, unless the case says otherwise.
 func TestJudge(t *testing.T) {
 	list := exceptionsOf(t, `
 skipped:
@@ -89,7 +89,7 @@ skipped:
 	for what, test := range map[string]struct {
 		definition string
 		report     report
-		want       string // a part of the one problem; empty for none
+		want       string // part of the only problem; empty for none
 	}{
 		"all is well": {"directory", report{specs: []spec{good, skip}}, ""},
 		"skip elsewhere": {"image-xfs", report{specs: []spec{good, skip}},

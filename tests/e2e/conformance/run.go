@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// runAll runs the definitions, each as often as was asked, and says what came of it.
+// runAll runs each definition the requested number of times, and reports the results.
 func (s *suite) runAll(ctx context.Context, chosen []definition, list *exceptions) error {
 	reports := filepath.Join(s.data, "reports", time.Now().UTC().Format("20060102-150405"))
 	var verdicts []verdict
@@ -40,7 +40,7 @@ func (s *suite) runAll(ctx context.Context, chosen []definition, list *exception
 	return nil
 }
 
-// runOnce runs a definition once, and leaves the verdict beside the logs too.
+// runOnce runs a definition once, and also writes the verdict beside the logs.
 func (s *suite) runOnce(ctx context.Context, d definition, run int, into string, list *exceptions) (verdict, error) {
 	if err := os.MkdirAll(into, 0o755); err != nil {
 		return verdict{}, err

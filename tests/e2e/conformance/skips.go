@@ -9,36 +9,36 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// allowance is a reason for which specs may be skipped.
+// allowance is a reason for which the suite may skip specs.
 type allowance struct {
-	// Definitions are the names of those that it holds for; all when there are none.
+	// Definitions are the names of the definitions that it applies to. If the list is empty, it applies to all.
 	Definitions []string `json:"definitions"`
-	// Message is a regular expression of the whole first line of what the suite says when it skips.
+	// Message is a regular expression that matches the whole first line of the suite's skip message.
 	Message string `json:"message"`
-	// Suite is a regular expression of the suite's name; any without one.
+	// Suite is a regular expression of the suite's name. If it is empty, any suite matches.
 	Suite string `json:"suite"`
-	// Reason says why this is so, and why it is right.
+	// Reason explains why the specs are skipped, and why that is right.
 	Reason string `json:"reason"`
 
 	message, suite *regexp.Regexp
-	used           map[string]bool // the definitions that a spec was skipped for
+	used           map[string]bool // the definitions in which it allowed a skip
 }
 
-// exclusion is of specs that are not run at all.
+// exclusion describes specs that do not run at all.
 type exclusion struct {
 	// Spec is a regular expression of the spec's whole text.
 	Spec string `json:"spec"`
-	// Reason says why no driver, or not this one, can pass it.
+	// Reason explains why no driver, or not this one, can pass the spec.
 	Reason string `json:"reason"`
 }
 
-// exceptions are all specs that need not pass.
+// exceptions lists all specs that need not pass.
 type exceptions struct {
 	Excluded []exclusion  `json:"excluded"`
 	Skipped  []*allowance `json:"skipped"`
 }
 
-// readExceptions reads the list of them.
+// readExceptions reads the exceptions from a file.
 func readExceptions(path string, known []definition) (*exceptions, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -92,7 +92,7 @@ func (a *allowance) holds(definition string) bool {
 	return len(a.Definitions) == 0 || slices.Contains(a.Definitions, definition)
 }
 
-// allowed returns the first allowance that covers the spec, and nil when there is none.
+// allowed returns the first allowance that covers the spec, or nil if none does.
 func (e *exceptions) allowed(definition string, s spec) *allowance {
 	for _, a := range e.Skipped {
 		if a.covers(definition, s) {
@@ -103,7 +103,7 @@ func (e *exceptions) allowed(definition string, s spec) *allowance {
 	return nil
 }
 
-// idle returns the allowances that allowed nothing, once all specs of the definitions have run.
+// idle returns the allowances that were not used, once all specs of the definitions have run.
 func (e *exceptions) idle(ran []definition) []string {
 	var all []string
 	for i, a := range e.Skipped {

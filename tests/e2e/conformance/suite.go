@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/deployed"
 )
 
-// suite is the built suite and the cluster that it is run against.
+// suite is the built suite and the cluster that it tests.
 type suite struct {
 	options
 	out          io.Writer
@@ -69,7 +69,7 @@ func (s *suite) deployment() deployed.Options {
 	return deployed.Options{Tree: s.tree, Data: filepath.Join(s.data, "cluster"), Out: s.out, Directories: true}
 }
 
-// down takes the cluster down, also when the run was interrupted.
+// down takes the cluster down, even if the run was interrupted.
 func (s *suite) down(ctx context.Context) error {
 	if s.keep {
 		return nil
@@ -79,7 +79,7 @@ func (s *suite) down(ctx context.Context) error {
 	return deployed.Down(ctx, s.deployment())
 }
 
-// build builds what the suite is run with, or finds it.
+// build builds the suite's programs, or finds them.
 func (s *suite) build(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "run", "./tests/e2e/cluster", "build", "-e2e-suite")
 	cmd.Dir, cmd.Stderr = s.tree, os.Stderr
@@ -101,7 +101,7 @@ func (s *suite) build(ctx context.Context) error {
 	return nil
 }
 
-// run runs the specs of a definition once, with all logs in the folder, and returns what came of each.
+// run runs the specs of a definition once, writes all logs to the folder, and returns the outcome of each spec.
 func (s *suite) run(ctx context.Context, d definition, into string, excluded []exclusion) (*report, error) {
 	driver, err := d.write(filepath.Join(s.tree, folder, "testdata"), into)
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *suite) run(ctx context.Context, d definition, into string, excluded []e
 	return r, nil
 }
 
-// command is one run of ginkgo. It is asked to end first, so that the specs clean up.
+// command returns one run of ginkgo. Cancellation first interrupts it, so that the specs clean up.
 func (s *suite) command(ctx context.Context, into string, args []string) *exec.Cmd {
 	args = append([]string{
 		fmt.Sprintf("--procs=%d", s.procs), "--timeout=" + s.timeout.String(), "--no-color",
@@ -141,10 +141,10 @@ func (s *suite) command(ctx context.Context, into string, args []string) *exec.C
 	return cmd
 }
 
-// coreSpecs is a regular expression of the specs that a few minutes are best spent on.
+// coreSpecs is a regular expression of the most valuable specs for a run of a few minutes.
 const coreSpecs = `\] (provisioning|volumes|volumeMode|volume-expand|snapshottable|capacity|topology|read-write-once-pod)`
 
-// chosen are the flags that choose the specs to run.
+// chosen returns the flags that select the specs to run.
 func (s *suite) chosen(d definition, excluded []exclusion) []string {
 	focus := d.only
 	if s.suite == "core" {

@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// verdict is what a run comes to.
+// verdict is the result of a run.
 type verdict struct {
 	definition string
 	run        int
 	report     *report
 	problems   []string
-	skips      map[string][]spec // by what the suite says, and why that is right
+	skips      map[string][]spec // by the suite's skip message, and the reason of its allowance
 }
 
-// judge says what is wrong with a run, and why its specs were skipped.
+// judge lists the problems of a run, and the reasons for which its specs were skipped.
 func judge(d definition, run int, r *report, list *exceptions) verdict {
 	v := verdict{definition: d.name, run: run, report: r, skips: map[string][]spec{}}
 	for _, s := range r.specs {
@@ -53,14 +53,14 @@ func (v *verdict) problem(format string, args ...any) {
 	v.problems = append(v.problems, fmt.Sprintf(format, args...))
 }
 
-// line is the run in one line.
+// line summarizes the run in one line.
 func (v *verdict) line() string {
 	r := v.report
 	return fmt.Sprintf("%s, run %d: %d passed, %d failed, %d skipped of %d in %v", v.definition, v.run,
 		r.count(passed), r.count(failed), r.count(skipped), len(r.specs), r.took.Round(time.Second))
 }
 
-// write writes the counts by test pattern, the reasons of the skips and the problems.
+// write prints the counts by test pattern, the reasons of the skips, and the problems.
 func (v *verdict) write(out io.Writer) error {
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "\n%s\n\n  passed\tfailed\tskipped\tpattern\n", v.line())
@@ -86,7 +86,7 @@ type pattern struct {
 	counts map[state]int
 }
 
-// tally counts by pattern.
+// tally counts specs by pattern.
 func tally(specs []spec) []pattern {
 	counts := map[string]map[state]int{}
 	for _, s := range specs {
