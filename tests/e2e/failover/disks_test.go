@@ -16,13 +16,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// disks are those of the cloud's volumes: loop devices over files that outlive the machines.
+// disks are the disks of the cloud's volumes: loop devices over files that outlive the machines.
 type disks struct {
 	t      *testing.T
-	folder string // deployed/kustomization.yaml shows each node its own part of it
+	folder string // deployed/kustomization.yaml mounts each node's own part of it
 }
 
-// instances are the machines of the nodes.
+// instances maps nodes to their machines.
 func instances() map[string]string {
 	return map[string]string{"node-1": region.NodeA, "node-2": region.NodeB}
 }
@@ -36,7 +36,7 @@ func nodeOf(instance string) string {
 	return ""
 }
 
-// prepare makes the folders before a pod mounts them.
+// prepare creates the folders before a pod mounts them.
 func (d disks) prepare() error {
 	var errs []error
 	for node := range instances() {
@@ -46,7 +46,7 @@ func (d disks) prepare() error {
 	return errors.Join(append(errs, os.MkdirAll(filepath.Join(d.folder, "images"), 0o700))...)
 }
 
-// plugged is what the cloud calls when a volume was attached.
+// plugged is called by the cloud after a volume is attached.
 func (d disks) plugged(instance, volume string, gib int) {
 	if err := d.plug(nodeOf(instance), volume, int64(gib)<<30); err != nil {
 		d.t.Errorf("plug %s into %s: %v", volume, instance, err)
@@ -71,7 +71,7 @@ func (d disks) plug(node, volume string, bytes int64) error {
 		return err
 	}
 	name := fmt.Sprintf("nvme7%dn1", unix.Minor(stat.Rdev))
-	// The loop device is this test's alone: a node of that name is of a run that was killed.
+	// The loop device belongs to this test alone: a device node of that name is left from a run that was killed.
 	if err := os.Remove("/dev/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -80,7 +80,7 @@ func (d disks) plug(node, volume string, bytes int64) error {
 	}
 	number := fmt.Sprintf("%d:%d", unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 	serial := fmt.Sprintf("%-20s\n", region.Serial(volume))
-	// The disk shows in /sys/block last.
+	// The disk appears in /sys/block last.
 	return errors.Join(
 		write(filepath.Join(d.folder, node, "dev", number, "uevent"), "DEVNAME="+name+"\nDEVTYPE=disk\n"),
 		write(filepath.Join(d.folder, node, "dev", number, "device", "serial"), serial),
@@ -96,7 +96,7 @@ func write(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
-// unplugged is what the cloud calls when a volume is to be detached.
+// unplugged is called by the cloud when a volume is to be detached.
 func (d disks) unplugged(instance, volume string) {
 	if err := d.pull(nodeOf(instance), volume); err != nil {
 		d.t.Errorf("pull %s out of %s: %v", volume, instance, err)
@@ -132,7 +132,7 @@ func (d disks) remove(node, name string) error {
 	return err
 }
 
-// removeAll takes away what is left when the test ends, or what an earlier run left.
+// removeAll removes the disks when the test ends, and those of an earlier run.
 func (d disks) removeAll() error {
 	var err error
 	for node := range instances() {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// drained takes a node away from its pods, and the driver's pod before the one with the volume: the driver serves until
-// the volume is unmounted.
+// drained deletes the pods of a node, and the driver's pod before the pod with the volume. The driver serves until the
+// volume is unmounted.
 func (s *scene) drained() {
 	s.move("lives 3")
 	s.kubectl("cordon", lost)
@@ -43,7 +43,7 @@ func (s *scene) drained() {
 	s.kubectl("rollout", "status", "daemonset/stowage-ebs-node", "--namespace=stowage-system", "--timeout=4m")
 }
 
-// move has the pod run on the node that will be lost.
+// move moves the pod to the node that will be lost.
 func (s *scene) move(lives string) {
 	s.kubectl("cordon", kept)
 	s.kubectl("delete", "pod", "web-0")
@@ -52,7 +52,7 @@ func (s *scene) move(lives string) {
 	s.kubectl("uncordon", kept)
 }
 
-// driverOn is the driver's pod on a node.
+// driverOn returns the driver's pod on a node.
 func (s *scene) driverOn(node string) corev1.Pod {
 	pods, err := s.Client.CoreV1().Pods("stowage-system").List(s.Context(), metav1.ListOptions{
 		LabelSelector: "app.kubernetes.io/component=node", FieldSelector: "spec.nodeName=" + node})

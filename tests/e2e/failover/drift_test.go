@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// drifted ends what attaches in the middle of its work, and takes away what it knows. The cloud and Kubernetes agree
-// again each time, or the operator is told what to do, and the pod comes back to the node that stays with its data.
+// drifted kills the attaching components in the middle of their work, and deletes their state. Each time, the cloud and
+// Kubernetes agree again, or the operator is told what to do, and the pod returns to the remaining node with its data.
 func (s *scene) drifted() {
 	s.killedWhileAttaching()
 	s.podGoneMeanwhile()
@@ -26,7 +26,7 @@ func (s *scene) drifted() {
 	s.neverTwice()
 }
 
-// kill ends processes of the cluster, wherever they run, or stops them. They are started again.
+// kill kills or stops processes of the cluster, wherever they run. They are started again.
 func (s *scene) kill(signal string, names ...string) {
 	s.Helper()
 	for _, name := range names {
@@ -36,17 +36,18 @@ func (s *scene) kill(signal string, names ...string) {
 	}
 }
 
-// attachers are those who attach, by the first 15 characters of their names.
+// attachers are the components that attach volumes, by the first 15 characters of their names.
 func attachers() []string { return []string{"kube-controller", "csi-attacher"} }
 
-// killedWhileAttaching kills those who attach while the cloud has begun, and the driver's controller too.
+// killedWhileAttaching kills the attachers and the driver's controller after the cloud has started to attach the
+// volume.
 func (s *scene) killedWhileAttaching() {
 	s.cloud.Server.Stick("attaching", true)
 	s.kubectl("cordon", lost)
 	s.kubectl("delete", "pod", "web-0")
 	s.on("the volume is being attached", region.NodeA)
 	s.kill("KILL", append(attachers(), "stowage")...)
-	// Stimulus: those who come back ask for the same attachment, and the cloud has not finished it.
+	// Stimulus: the restarted components ask for the same attachment, and the cloud has not finished it.
 	<-time.After(15 * time.Second)
 	s.on("the volume is still being attached", region.NodeA)
 	s.cloud.Server.Stick("attaching", false)
@@ -56,7 +57,7 @@ func (s *scene) killedWhileAttaching() {
 	s.passed("the pod runs after those who attach were killed", begin)
 }
 
-// podGoneMeanwhile has the pod finish while nobody attaches or detaches.
+// podGoneMeanwhile ends the pod while no component attaches or detaches.
 func (s *scene) podGoneMeanwhile() {
 	s.without(func() {
 		s.on("the volume is attached", region.NodeA)
@@ -68,7 +69,7 @@ func (s *scene) podGoneMeanwhile() {
 	s.eventually("the pod runs", patience, func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 3") })
 }
 
-// without has the pod end while those who attach and detach are stopped. The pod is back afterwards.
+// without ends the pod and calls do while the attachers are stopped. The pod is started again afterwards.
 func (s *scene) without(do func()) {
 	s.kill("STOP", attachers()...)
 	s.kubectl("scale", "statefulset/web", "--replicas=0")
@@ -84,7 +85,7 @@ func (s *scene) without(do func()) {
 	s.kubectl("scale", "statefulset/web", "--replicas=1")
 }
 
-// attachmentForgotten loses the VolumeAttachment of an attachment, which nobody in Kubernetes knows of then.
+// attachmentForgotten deletes the VolumeAttachment of an attached volume, so that Kubernetes has no record of it.
 func (s *scene) attachmentForgotten() {
 	on := s.attached()
 	s.without(func() {
@@ -100,8 +101,9 @@ func (s *scene) attachmentForgotten() {
 	s.eventually("the pod runs", patience, func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 4") })
 }
 
-// volumeForgotten takes a PersistentVolume away by force while its volume is attached. Its VolumeAttachment says so,
-// and a PersistentVolume of that name and volume, as the guide has it, lets csi-attacher detach.
+// volumeForgotten deletes a PersistentVolume by force while its volume is attached. An event of its VolumeAttachment
+// reports this. After the PersistentVolume is created again with the same name and volume, as the guide says,
+// csi-attacher detaches the volume.
 func (s *scene) volumeForgotten() {
 	name := s.kubectl("get", "pvc", "data-web-0", "-o", "jsonpath={.spec.volumeName}")
 	saved := s.saved(name)
@@ -128,7 +130,7 @@ func (s *scene) volumeForgotten() {
 	s.eventually("the pod runs", patience, func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 5") })
 }
 
-// saved writes a PersistentVolume into a file, as a backup has it.
+// saved writes a PersistentVolume to a file, as a backup contains it.
 func (s *scene) saved(name string) (path string) {
 	var volume unstructured.Unstructured
 	s.must(json.Unmarshal([]byte(s.kubectl("get", "pv", name, "-o", "json")), &volume.Object))
@@ -143,10 +145,10 @@ func (s *scene) saved(name string) (path string) {
 	return path
 }
 
-// on waits until the volume is attached to these machines, or being attached.
+// on waits until the volume is attached, or being attached, to exactly these machines.
 func (s *scene) on(what string, machines ...string) {
 	s.Helper()
-	s.eventually(what, 2*patience, func(context.Context) error { // Everybody asks ever more seldom.
+	s.eventually(what, 2*patience, func(context.Context) error { // Every component retries with growing delays.
 		if have := s.attached(); !slices.Equal(have, machines) {
 			return fmt.Errorf("it is attached to %q", have)
 		}
@@ -154,7 +156,7 @@ func (s *scene) on(what string, machines ...string) {
 	})
 }
 
-// attachments are the names of the driver's VolumeAttachments.
+// attachments returns the names of the driver's VolumeAttachments.
 func (s *scene) attachments() (names []string) {
 	list, err := s.Client.StorageV1().VolumeAttachments().List(s.Context(), metav1.ListOptions{})
 	s.must(err)

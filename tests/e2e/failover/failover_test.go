@@ -18,15 +18,15 @@ import (
 
 const (
 	driver = "ebs.csi.stowage.dev"
-	// lost is the node that is taken away, and kept is the one that stays.
+	// lost is the node that loses its power, and kept is the node that remains.
 	lost, kept = "node-2", "node-1"
 	lag        = 5 * time.Second // --failover-lag in deployed/kustomization.yaml
 )
 
-// TestFailover cuts a node's power. As long as the cloud says that the machine runs nothing is forced; once it says
-// that the machine is stopped the pod runs on the other node with its data. When the machine is back, so is the node.
-// Then it is drained, and put out of service while it works; it loses its power again, and the cloud knows at once; and
-// in the end its Node is deleted first.
+// TestFailover cuts a node's power. While the cloud says that the machine runs, nothing is forced. Once it says that
+// the machine is stopped, the pod runs on the other node with its data. When the machine is back, the node returns to
+// service. Then the node is drained, and put out of service while it works. It loses its power again, and the cloud
+// reports it at once. In the end its Node is deleted first.
 func TestFailover(t *testing.T) {
 	s := newScene(t)
 	defer s.failed()
@@ -72,10 +72,10 @@ func TestFailover(t *testing.T) {
 	s.neverTwice()
 }
 
-// atOnce cuts the power of a machine that the manager has seen run, and the cloud says so at the same instant.
+// atOnce cuts the power of a machine that the manager has seen running. The cloud reports it at the same instant.
 func (s *scene) atOnce() {
 	s.move("lives 7")
-	<-time.After(lag + 15*time.Second) // The manager cannot know earlier that the cloud's answer is no old one.
+	<-time.After(lag + 15*time.Second) // The manager cannot know earlier that the cloud's answer is not stale.
 	s.cutPower()
 	proof := s.stop()
 	s.outOfService(proof)
@@ -92,7 +92,7 @@ func (s *scene) outOfService(proof time.Time) {
 	s.passed("the node is out of service", proof)
 }
 
-// begin starts the pod on the node that will be lost, when the manager has had time to see its machine run.
+// begin starts the pod on the node that will be lost. Meanwhile the manager has time to see its machine running.
 func (s *scene) begin() {
 	s.kubectl("cordon", kept)
 	s.kubectl("apply", "--filename", "workload.yaml")
@@ -101,7 +101,7 @@ func (s *scene) begin() {
 	s.kubectl("uncordon", kept)
 }
 
-// says checks where the pod runs, and what it says of its data.
+// says checks where the pod runs, and its report about its data.
 func (s *scene) says(node, want string) error {
 	pod, err := s.Client.CoreV1().Pods("default").Get(s.Context(), "web-0", metav1.GetOptions{})
 	if err != nil {
@@ -122,14 +122,14 @@ func (s *scene) cutPower() {
 	s.died = time.Now()
 }
 
-// stop has the cloud say that the machine is off.
+// stop makes the cloud report that the machine is off.
 func (s *scene) stop() time.Time {
 	s.cloud.Server.SetPower(region.NodeB, "stopped")
 	s.passed("the cloud says that the machine is stopped", s.died)
 	return time.Now()
 }
 
-// nothingForced looks at a node that is lost, and of which nothing is proven.
+// nothingForced checks that nothing is forced for a lost node whose machine is not known to be off.
 func (s *scene) nothingForced() {
 	if tainted(s.node(s.Context())) {
 		s.Error("the node is out of service, and the cloud says that its machine runs")
@@ -139,7 +139,7 @@ func (s *scene) nothingForced() {
 	}
 }
 
-// attached are the machines that have a volume of the pod.
+// attached returns the machines that a volume of the pod is attached to.
 func (s *scene) attached() (on []string) {
 	for _, v := range s.cloud.Server.Volumes() {
 		for instance := range v.Instances {
@@ -149,7 +149,7 @@ func (s *scene) attached() (on []string) {
 	return on
 }
 
-// elsewhere waits until the pod runs on the node that stays, with its data.
+// elsewhere waits until the pod runs on the remaining node with its data.
 func (s *scene) elsewhere(limit time.Duration, proof time.Time, lives string) {
 	s.eventually("the volume is detached", limit, func(context.Context) error {
 		if on := s.attached(); slices.Contains(on, region.NodeB) {
@@ -163,7 +163,7 @@ func (s *scene) elsewhere(limit time.Duration, proof time.Time, lives string) {
 	s.passed("the pod runs elsewhere with its data", proof)
 }
 
-// neverTwice looks at all that ever was.
+// neverTwice checks the whole history: no volume was ever attached to two machines.
 func (s *scene) neverTwice() {
 	states := s.cloud.Server.Past()
 	for _, state := range states {
@@ -174,7 +174,7 @@ func (s *scene) neverTwice() {
 	s.Logf("%d states of volumes, none attached to two machines", len(states))
 }
 
-// back gives the node its power again, and leaves the pod where it is.
+// back turns the node's power on again, and leaves the pod where it is.
 func (s *scene) back(lives string) {
 	s.cloud.Server.SetPower(region.NodeB, "running")
 	s.must(s.StartNode(lost))
@@ -190,7 +190,7 @@ func (s *scene) back(lives string) {
 	s.must(s.says(kept, "/data/file: OK\n"+lives))
 }
 
-// dismissManager leaves Kubernetes alone: no manager, and a driver that does not ask it.
+// dismissManager removes the manager, and configures the driver not to ask it.
 func (s *scene) dismissManager() {
 	deployments := s.Client.AppsV1().Deployments("stowage-system")
 	d, err := deployments.Get(s.Context(), "stowage-ebs-controller", metav1.GetOptions{})
@@ -203,7 +203,7 @@ func (s *scene) dismissManager() {
 	s.must(err)
 }
 
-// measureWithout waits for what Kubernetes does by itself.
+// measureWithout waits for the failover that Kubernetes does by itself.
 func (s *scene) measureWithout() {
 	s.stop()
 	err := machine.Until(s.limited(*without), "the pod runs elsewhere",
@@ -228,7 +228,7 @@ func tainted(node *corev1.Node) bool {
 		func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeOutOfService && t.Value == driver })
 }
 
-// event waits until the node has one with the reason.
+// event waits until the node has an event with the reason.
 func (s *scene) event(reason string) {
 	s.Helper()
 	s.eventOf(lost, reason)
@@ -260,13 +260,13 @@ func (s *scene) eventually(what string, limit time.Duration, check func(context.
 	s.must(machine.Until(s.limited(limit), what, check))
 }
 
-// passed reports a time.
+// passed logs the time since an event.
 func (s *scene) passed(what string, since time.Time) {
 	s.Logf("%-45s %5.1f s, %5.1f s after the node was lost", what, time.Since(since).Seconds(),
 		time.Since(s.died).Seconds())
 }
 
-// failed explains what went wrong.
+// failed explains a failure.
 func (s *scene) failed() {
 	if s.Failed() {
 		s.explain()

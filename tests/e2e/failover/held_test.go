@@ -10,27 +10,27 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// held puts a node that works out of service, as a person does by mistake, while its kubelet cannot unmount the volume.
-// Kubernetes has it detached at once; the driver waits for the kubelet.
+// held puts a working node out of service, as a person may do by mistake, while its kubelet cannot unmount the volume.
+// Kubernetes detaches the volume at once; the driver waits for the kubelet.
 func (s *scene) held() {
 	s.move("lives 5")
 	letGo := s.keepBusy()
 	s.kubectl("taint", "node", lost, "node.kubernetes.io/out-of-service=person:NoExecute")
 	s.refused("reports it in use")
-	// Stimulus: whoever detaches all the same does so within this time.
+	// Stimulus: a driver that detaches all the same does so within this time.
 	<-time.After(20 * time.Second)
 	if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
 		s.Errorf("the volume is attached to %q, and the kubelet of %s uses it", on, lost)
 	}
 	begin := time.Now()
 	letGo()
-	s.eventually("the pod runs elsewhere", 2*patience, // Everybody asks ever more seldom meanwhile.
+	s.eventually("the pod runs elsewhere", 2*patience, // Every component has retried with growing delays.
 		func(context.Context) error { return s.says(kept, "/data/file: OK\nlives 6") })
 	s.passed("the pod runs elsewhere after the kubelet let go", begin)
 	s.kubectl("taint", "node", lost, "node.kubernetes.io/out-of-service-")
 }
 
-// keepBusy has a process on the node work in the volume, so that it cannot be unmounted, until it is told to end.
+// keepBusy keeps a process of the node in the volume, so that it cannot be unmounted, until letGo is called.
 func (s *scene) keepBusy() (letGo func()) {
 	cmd, err := s.NodeCommand(s.Context(), lost, "sh", "-c",
 		fmt.Sprintf("cd /var/lib/kubelet/plugins/kubernetes.io/csi/%s/*/globalmount && echo in && read end", driver))
@@ -45,6 +45,6 @@ func (s *scene) keepBusy() (letGo func()) {
 	}
 	return func() {
 		_ = in.Close()
-		_ = cmd.Wait() // It ends for want of a line to read.
+		_ = cmd.Wait() // It ends when its input ends.
 	}
 }

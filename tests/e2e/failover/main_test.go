@@ -20,7 +20,7 @@ const (
 	// data and apiPort are in deployed/kustomization.yaml.
 	data    = "/var/tmp/stowage-failover"
 	apiPort = 8111
-	// patience is for what takes seconds on an idle machine.
+	// patience is the limit for steps that take seconds on an idle machine.
 	patience = 5 * time.Minute
 )
 
@@ -37,7 +37,7 @@ type scene struct {
 	*testing.T
 	*workload.Cluster
 	cloud *region.Region
-	died  time.Time // the node
+	died  time.Time // when the node was lost
 }
 
 func newScene(t *testing.T) *scene {
@@ -47,8 +47,8 @@ func newScene(t *testing.T) *scene {
 	}
 	s := &scene{T: t}
 	d := disks{t: t, folder: filepath.Join(data, "cloud")}
-	// The disks go first: the folder that tells of them goes with the cluster. The kernel lets go of one with its last
-	// mount.
+	// The disks are removed first: the folder that lists them is removed with the cluster. The kernel frees a loop device
+	// with its last mount.
 	s.must(d.removeAll())
 	s.clusterIs("down")
 	t.Cleanup(func() {
@@ -80,7 +80,7 @@ func (s *scene) must(err error) {
 
 func (s *scene) clusterIs(command string, flags ...string) {
 	s.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // The first time builds everything.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour) // The first run builds everything.
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", append([]string{"run", "./tests/e2e/cluster", command, "-data", data},
 		flags...)...)
@@ -88,7 +88,7 @@ func (s *scene) clusterIs(command string, flags ...string) {
 	s.must(cmd.Run())
 }
 
-// serve gives the cluster the cloud's API.
+// serve gives the cluster access to the cloud's API.
 func (s *scene) serve() {
 	listener, err := s.Listen(s.Context(), apiPort)
 	s.must(err)
@@ -123,7 +123,7 @@ func (s *scene) kubectl(args ...string) string {
 	return out
 }
 
-// explain shows what a person would look at.
+// explain logs the information that a person would look at.
 func (s *scene) explain() {
 	for _, args := range [][]string{
 		{"get", "nodes,pods,volumeattachments,csinodes", "-A", "-o", "wide"},

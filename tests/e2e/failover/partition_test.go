@@ -12,21 +12,21 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// forced is when Kubernetes detaches by force from a node that is not Ready: after six minutes, which begin when it is
-// sure that no pod there wants the volume.
+// forced is longer than Kubernetes takes to detach by force from a node that is not Ready: six minutes after it is sure
+// that no pod there wants the volume.
 const forced = 8 * time.Minute
 
-// partitioned cuts a node off the network. Its pod writes on, and is deleted by force, as a person does who takes the
-// node for dead. Nothing is detached, also when Kubernetes has waited for long enough; when the network is back, the
-// kubelet lets go, and the pod runs elsewhere with its data.
+// partitioned cuts a node off the network. Its pod continues to write. A person who believes that the node is dead
+// deletes the pod by force. Nothing is detached, even after Kubernetes has waited long enough. When the network is
+// back, the kubelet unmounts the volume, and the pod runs elsewhere with its data.
 func (s *scene) partitioned() {
 	s.must(s.CutNode(s.Context(), lost))
 	s.died = time.Now()
-	s.kubectl("cordon", lost) // It is Ready for a while yet.
+	s.kubectl("cordon", lost) // The node is still Ready for a while.
 	s.kubectl("delete", "pod", "web-0", "--force", "--grace-period=0")
 	refused := ""
 	for time.Since(s.died) < forced {
-		// Stimulus: Kubernetes goes on waiting, and then detaches.
+		// Stimulus: Kubernetes continues to wait, and then detaches.
 		<-time.After(time.Second)
 		if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
 			s.Fatalf("after %v the volume is attached to %q, and the node that was cut off writes to it", time.Since(s.died), on)
@@ -50,7 +50,7 @@ func (s *scene) partitioned() {
 	s.neverTwice()
 }
 
-// refusal is why a volume was not detached.
+// refusal returns the reason for which a volume was not detached.
 func (s *scene) refusal(ctx context.Context) string {
 	list, err := s.Client.StorageV1().VolumeAttachments().List(ctx, metav1.ListOptions{})
 	s.must(err)
@@ -62,7 +62,7 @@ func (s *scene) refusal(ctx context.Context) string {
 	return ""
 }
 
-// refused waits until a volume was not detached for a reason.
+// refused waits until a detachment is refused for a reason.
 func (s *scene) refused(why string) {
 	s.eventually("the detachment is refused", patience, func(ctx context.Context) error {
 		if says := s.refusal(ctx); !strings.Contains(says, why) {

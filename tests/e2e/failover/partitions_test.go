@@ -13,9 +13,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// partitionedOften cuts a node off the network again and again, for up to three quarters of a minute: longer than it
-// takes until the cloud is asked. Every tenth time a person takes the node for dead, and deletes its pod by force.
-// Nothing is forced, and the pod goes on, or comes back elsewhere once the network is back.
+// partitionedOften cuts a node off the network again and again, for up to three quarters of a minute. That is longer
+// than the manager waits before it asks the cloud. Every tenth time a person believes that the node is dead and deletes
+// its pod by force. Nothing is forced. The pod continues, or runs elsewhere once the network is back.
 func (s *scene) partitionedOften(times int) {
 	random, lives, doubted := rand.New(rand.NewPCG(1, 1)), 1, 0
 	for round := 1; round <= times; round++ {
@@ -58,14 +58,14 @@ func (s *scene) partitionedOften(times int) {
 	s.neverTwice()
 }
 
-// renewed is when the node has renewed its Lease.
+// renewed returns the time at which the node last renewed its Lease.
 func (s *scene) renewed(ctx context.Context) time.Time {
 	lease, err := s.Client.CoordinationV1().Leases("kube-node-lease").Get(ctx, lost, metav1.GetOptions{})
 	s.must(err)
 	return lease.Spec.RenewTime.Time
 }
 
-// untouched checks that the volume is where it was, and that the node is in service.
+// untouched checks that the volume is still attached to the node, and that the node is in service.
 func (s *scene) untouched(round int) {
 	if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
 		s.Fatalf("round %d: after %v the volume is attached to %q, and the node that was cut off writes to it", round,

@@ -12,8 +12,8 @@ import (
 
 const startupTaint = driver + "/agent-not-ready"
 
-// startup gives a node the taint of new nodes while its driver serves, and another one while its driver is away: the
-// first goes at once, the second when the driver is back.
+// startup gives one node the taint of new nodes while its driver serves, and the other node while its driver is away.
+// The first taint is removed at once, the second when the driver is back.
 func (s *scene) startup() {
 	s.kubectl("taint", "node", kept, startupTaint+"=:NoSchedule")
 	s.eventually("the startup taint is gone", patience, func(ctx context.Context) error { return s.admitted(ctx, kept) })
@@ -28,7 +28,7 @@ func (s *scene) startup() {
 		return nil
 	})
 	s.kubectl("taint", "node", lost, startupTaint+"=:NoSchedule")
-	// Stimulus: a manager that errs removes the taint within this time, and one that does not never.
+	// Stimulus: a faulty manager removes the taint within this time; a correct one never does.
 	<-time.After(5 * time.Second)
 	if s.admitted(s.Context(), lost) == nil {
 		s.Error("the startup taint went while the driver was away")
