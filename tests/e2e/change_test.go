@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// grown waits until the status of a claim says the size.
+// grown waits until the claim's status reports the size.
 func grown(s *workload.Space, claim, size string) {
 	s.T.Helper()
 	want := resource.MustParse(size)
@@ -25,7 +25,7 @@ func ask(s *workload.Space, claim, size string) {
 	s.ChangeClaim(claim, fmt.Sprintf(`{"spec":{"resources":{"requests":{"storage":%q}}}}`, size))
 }
 
-// room fails until the filesystem at /data has so many KiB.
+// room prints the size of the filesystem at /data, in KiB.
 const room = "df -k /data | awk 'END {print $2}'"
 
 // TestGrowOnline grows an xfs under a pod that writes.
@@ -43,7 +43,7 @@ func TestGrowOnline(t *testing.T) {
 	}
 }
 
-// TestGrowDirectory grows a directory, which no node has to do anything for.
+// TestGrowDirectory grows a volume of a directory pool, which needs no work on the node.
 func TestGrowDirectory(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -54,7 +54,7 @@ func TestGrowDirectory(t *testing.T) {
 	s.Run(workload.Pod("reader", checks, workload.At("data")))
 }
 
-// TestGrowOffline grows an ext4 that no pod uses; the next pod has it.
+// TestGrowOffline grows an ext4 that no pod uses. The next pod sees the new size.
 func TestGrowOffline(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -70,7 +70,8 @@ func TestGrowOffline(t *testing.T) {
 	grown(s, "data", "256Mi")
 }
 
-// TestGrowLowered asks for more than the pool has, which an event says, and then for less than that: the volume grows.
+// TestGrowLowered asks for more than the pool has and expects an event. It then lowers the request, and the volume
+// grows.
 func TestGrowLowered(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -85,8 +86,8 @@ func TestGrowLowered(t *testing.T) {
 	grown(s, "data", "256Mi")
 }
 
-// unstaged waits until the node has let a volume go, which comes some time after the pod is gone. Another pod that
-// comes before has the volume as it is.
+// unstaged waits until the node has unstaged a volume, which happens some time after the pod is gone. A pod that starts
+// earlier uses the volume as it is staged.
 func unstaged(s *workload.Space, handle string) {
 	s.T.Helper()
 	s.Must(workload.Eventually(s.Context(), "the end of the volume's device", func() error {
@@ -115,7 +116,7 @@ func TestGrowBlock(t *testing.T) {
 	}
 }
 
-// TestSnapshot takes a snapshot under a pod that writes, and restores it beside the volume, larger than it was.
+// TestSnapshot takes a snapshot while a pod writes, and restores it to a second, larger volume.
 func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{ext4, xfs} {
@@ -139,13 +140,13 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// written waits until a pod says that its data are on the disk.
+// written waits until a pod reports that its data is on disk.
 func written(s *workload.Space, pod string) {
 	s.T.Helper()
 	s.Must(workload.Eventually(s.Context(), "the data of "+pod, func() error { return says(s, pod, "written") }))
 }
 
-// TestClone copies a volume of each class, while a pod has it where that is possible; the two are apart then.
+// TestClone clones a volume of each class. The clone and its source are then independent.
 func TestClone(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{ext4, xfs, directory} {
@@ -162,7 +163,8 @@ func TestClone(t *testing.T) {
 	}
 }
 
-// TestAttributes changes a volume's attributes by a class: the read-ahead of its device, from the next staging on.
+// TestAttributes changes a volume's attributes with a VolumeAttributesClass: the read-ahead of its device changes with
+// the next staging.
 func TestAttributes(t *testing.T) {
 	t.Parallel()
 	modified(cluster(t).NewSpace(t))
@@ -192,8 +194,8 @@ func has(s *workload.Space, claim, class string) {
 	})
 }
 
-// TestAttributesRefused changes a volume's attributes by a class that the driver refuses, which an event says, and then
-// by another: the volume has its attributes, and takes those of a third.
+// TestAttributesRefused uses a VolumeAttributesClass that the driver refuses, and expects an event. The volume then
+// takes the attributes of a second class, and of a third.
 func TestAttributesRefused(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)

@@ -27,22 +27,22 @@ const (
 	otherNode     = "another-node"
 )
 
-// thief is somebody who has a worker's token.
+// thief is an attacker who has a worker's token.
 type thief struct {
 	found
 	t   *testing.T
 	api dynamic.Interface
 }
 
-// contained tries, with the token of the node's worker, what a compromised worker could try: all of it is refused but
-// the status of its own node's object.
+// contained uses the token of the node's worker for the attempts that a compromised worker could make. All are refused;
+// the token can write only the status of its own node's object.
 func (f found) contained(t *testing.T) {
 	f.T = t
 	f.another()
 	pods, err := f.Client.CoreV1().Pods(deployed.Namespace).List(t.Context(),
 		metav1.ListOptions{LabelSelector: "app.kubernetes.io/component=worker"})
 	f.Must(err)
-	// Its own, from its own file.
+	// The worker's own token, from its file.
 	token, err := f.Kubectl(t.Context(), "exec", "--namespace="+deployed.Namespace, pods.Items[0].Name, "--",
 		"cat", "/var/run/secrets/kubernetes.io/serviceaccount/token")
 	f.Must(err)
@@ -66,7 +66,7 @@ func (h thief) refused(name string, attempt func() error) {
 	h.t.Logf("%s: %v", name, err)
 }
 
-// attempts are what the thief tries.
+// attempts returns the thief's requests.
 func (h thief) attempts() map[string]func() error {
 	ctx, none := h.t.Context(), metav1.DeleteOptions{}
 	storages := func(name string) func(patch string, sub ...string) func() error {
@@ -122,7 +122,7 @@ func (h thief) attempts() map[string]func() error {
 	}
 }
 
-// allowed writes the status of its own node's object, with changes of all else in it, which count for nothing.
+// allowed writes the status of its own node's object along with changes to every other part, which have no effect.
 func (h thief) allowed() {
 	h.t.Helper()
 	before := h.storage("is there", func(*v1alpha1.NodeStorage) bool { return true })
@@ -144,12 +144,12 @@ func (h thief) allowed() {
 	}
 }
 
-// writeStatus writes a status as the worker does, by an update.
+// writeStatus writes a status with an update, as the worker does.
 func (h thief) writeStatus(node string, change func(*unstructured.Unstructured)) error {
 	return h.write(node, change, "status")
 }
 
-// write updates an object as the thief. It is read by the administrator, so that nothing but the write can be refused.
+// write updates an object as the thief. The administrator reads it, so that only the write can be refused.
 func (h thief) write(node string, change func(*unstructured.Unstructured), sub ...string) error {
 	object, err := h.Dynamic.Resource(nodeStorages().Resource).Namespace(deployed.Namespace).Get(h.t.Context(), node,
 		metav1.GetOptions{})
@@ -158,7 +158,7 @@ func (h thief) write(node string, change func(*unstructured.Unstructured), sub .
 		change(object)
 	}
 	_, err = h.storages().Update(h.t.Context(), object, metav1.UpdateOptions{}, sub...)
-	if apierrors.IsConflict(err) { // The worker wrote meanwhile.
+	if apierrors.IsConflict(err) { // The worker wrote in between.
 		return h.write(node, change, sub...)
 	}
 	return err
@@ -171,7 +171,7 @@ func (h thief) storages() dynamic.ResourceInterface {
 func (h thief) of(resource, version, namespace string) dynamic.ResourceInterface {
 	gv, err := schema.ParseGroupVersion(version)
 	h.Must(err)
-	if resource == "serviceaccounts" { // A token is of another group than whose it is.
+	if resource == "serviceaccounts" { // The token subresource is in another API group than its ServiceAccount.
 		gv = schema.GroupVersion{Version: "v1"}
 	}
 	return h.api.Resource(gv.WithResource(resource)).Namespace(namespace)
@@ -208,7 +208,7 @@ func (h thief) list(resource, version, namespace string) func() error {
 	}
 }
 
-// another makes the NodeStorage of a node that there is not: for the master one that may return.
+// another creates the NodeStorage of a node that does not exist; the master assumes that the node may return.
 func (f found) another() {
 	f.T.Helper()
 	text, err := json.Marshal(&v1alpha1.NodeStorage{
@@ -226,7 +226,7 @@ func (f found) another() {
 		func(s *v1alpha1.NodeStorage) bool { return len(s.Finalizers) > 0 })
 }
 
-// token asks for a token of the workers' account that is bound to no pod.
+// token requests a token of the workers' account that is bound to no pod.
 func (f found) token() string {
 	f.T.Helper()
 	request := &authenticationv1.TokenRequest{}
@@ -236,7 +236,7 @@ func (f found) token() string {
 	return made.Status.Token
 }
 
-// with is a client that has nothing but a token.
+// with returns a client that has only a token.
 func (f found) with(token string) dynamic.Interface {
 	f.T.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", f.Kubeconfig())

@@ -26,17 +26,17 @@ const (
 	canary   = "the canary of an earlier tenant"
 )
 
-// nodeStorages are NodeStorages.
+// nodeStorages is the kind NodeStorage.
 func nodeStorages() workload.Kind {
 	return workload.Kind{Name: "NodeStorage", Resource: v1alpha1.GroupVersion().WithResource("nodestorages")}
 }
 
-// found is a node with a disk and a filesystem that are found.
+// found is a node whose worker finds a disk and a filesystem.
 type found struct{ *workload.Space }
 
-// TestFoundDisks offers a disk and a filesystem, has a pod write to each, and kills the worker while the one is wiped
-// and the masters while the other is: each is offered again, and nothing of the first pod can be read. Then it tries
-// all that a worker must not be able to do.
+// TestFoundDisks offers a disk and a filesystem and has a pod write to each. It kills the worker while the disk is
+// wiped, and the masters while the filesystem is. Each is offered again, and no data of the first pod can be read. Then
+// the test attempts everything that a worker must not be able to do.
 func TestFoundDisks(t *testing.T) {
 	f := found{cluster(t).NewSpace(t)}
 	f.install()
@@ -62,7 +62,7 @@ func TestFoundDisks(t *testing.T) {
 	t.Run("contained", f.contained)
 }
 
-// install applies the manifests, until the test ends.
+// install applies the manifests, and removes them when the test ends.
 func (f found) install() {
 	f.T.Helper()
 	_, err := f.Kubectl(f.Context(), "apply", "--kustomize", "deployed/found-disks")
@@ -86,7 +86,8 @@ func (f found) install() {
 	}
 }
 
-// forget removes what masters and workers leave in the API when they are removed with what they hold.
+// forget removes the objects that masters and workers leave in the API when they are uninstalled while volumes still
+// exist.
 func (f found) forget(ctx context.Context) error {
 	none := []byte(`{"metadata":{"finalizers":null}}`)
 	var errs []error
@@ -107,7 +108,7 @@ func (f found) forget(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// plug gives the node a disk, and a filesystem that is mounted where an administrator would.
+// plug gives the node a disk, and a filesystem that is mounted as an administrator would mount it.
 func (f found) plug() {
 	f.T.Helper()
 	on := func(argv ...string) string {
@@ -118,7 +119,7 @@ func (f found) plug() {
 	}
 	f.T.Cleanup(func() {
 		ctx := context.Background()
-		_, _ = f.OnNode(ctx, "umount", fsMount) // The test may have failed before.
+		_, _ = f.OnNode(ctx, "umount", fsMount) // The test may have failed earlier.
 		for _, file := range []string{diskFile, fsFile} {
 			loops, _ := f.OnNode(ctx, "losetup", "--noheadings", "--output", "NAME", "--associated", file)
 			for _, loop := range strings.Fields(loops) {
@@ -137,15 +138,15 @@ func (f found) plug() {
 	on("losetup", "--find", "--show", diskFile)
 }
 
-// use is how pods use a volume.
+// use describes how pods use a volume.
 type use struct {
 	mode        func(*corev1.PersistentVolumeClaimSpec)
 	mount       workload.Mount
 	write, read string
-	kill        func() // while it is wiped
+	kill        func() // called while the volume is wiped
 }
 
-// cycle has a volume of the class used twice, by two tenants.
+// cycle has two tenants use a volume of the class, one after the other.
 func (f found) cycle(t *testing.T, class string, u use) {
 	t.Helper()
 	f.T = t
@@ -154,7 +155,7 @@ func (f found) cycle(t *testing.T, class string, u use) {
 	f.Must(f.Client.CoreV1().PersistentVolumeClaims(f.Namespace).Delete(f.Context(), class+"-first",
 		metav1.DeleteOptions{}))
 	volume := v1alpha1.VolumeName(first.Annotations[v1alpha1.LocalVolumeAnnotation])
-	caught := false // On a busy machine all of it may be over before this test looks.
+	caught := false // On a busy machine the deletion may be over before this test looks.
 	f.storage("has a deletion of "+string(volume), func(s *v1alpha1.NodeStorage) bool {
 		caught = slices.ContainsFunc(s.Spec.DeleteOperations,
 			func(d v1alpha1.DeleteRequest) bool { return d.Volume == volume })
@@ -176,7 +177,7 @@ func (f found) cycle(t *testing.T, class string, u use) {
 	t.Logf("%s: %s, then %s; killed before the end of the wipe was told: %t", volume, first.Name, second.Name, caught)
 }
 
-// tenant runs a pod on a claim that must be bound to the volume, and returns what it printed.
+// tenant runs a pod on a claim that must be bound to the volume, and returns the pod's output.
 func (f found) tenant(class, name string, volume *corev1.PersistentVolume, u use, script string) string {
 	f.T.Helper()
 	claim := class + "-" + name
@@ -192,7 +193,7 @@ func (f found) tenant(class, name string, volume *corev1.PersistentVolume, u use
 	return out
 }
 
-// offered waits until the class has one volume, another than that of the name, and that is available.
+// offered waits until the class has one available volume with another name than other.
 func (f found) offered(class, other string) (volume *corev1.PersistentVolume) {
 	f.T.Helper()
 	err := workload.Eventually(f.Context(), "a volume of the class "+class, func() error {
@@ -221,7 +222,7 @@ func (f found) offered(class, other string) (volume *corev1.PersistentVolume) {
 	return volume
 }
 
-// storage waits until the node's NodeStorage is as wanted.
+// storage waits until the node's NodeStorage satisfies done.
 func (f found) storage(wanted string, done func(*v1alpha1.NodeStorage) bool) *v1alpha1.NodeStorage {
 	f.T.Helper()
 	s, err := workload.Await(f.Context(), f.Cluster, nodeStorages(), deployed.Namespace, f.Node, done)
@@ -231,7 +232,7 @@ func (f found) storage(wanted string, done func(*v1alpha1.NodeStorage) bool) *v1
 	return s
 }
 
-// explain is what an operator would look at.
+// explain returns the information that an operator would look at.
 func (f found) explain() string {
 	ctx, text := context.Background(), ""
 	for _, args := range [][]string{
@@ -244,14 +245,14 @@ func (f found) explain() string {
 	return text
 }
 
-// kill kills the container of each pod of a component, and waits until each is started again.
+// kill kills the container of each pod of a component, and waits until each has started again.
 func (f found) kill(name string) {
 	f.T.Helper()
 	f.Must(killContainers(f.Context(), f.Cluster, "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component="+
 		name, name))
 }
 
-// killContainers kills the container of the name in each pod that is selected, and waits until each is started again.
+// killContainers kills the named container in each selected pod, and waits until each has started again.
 func killContainers(ctx context.Context, c *workload.Cluster, selector, name string) error {
 	list, err := c.Client.CoreV1().Pods(deployed.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {

@@ -20,14 +20,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// situation is one thing that an operator asks about.
+// situation is a fault that an operator asks about.
 type situation struct {
 	kind, name string
 	makes      func(s *workload.Space)
-	cause      string // which one finding names
+	cause      string // part of a finding
 }
 
-// TestDoctor breaks what operators find broken, and asks for each cause.
+// TestDoctor creates the faults that operators meet, and expects the doctor to name each cause.
 func TestDoctor(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -73,7 +73,7 @@ func diagnose(ctx context.Context, program string, args ...string) (found []doct
 	return found, json.Unmarshal(out, &found)
 }
 
-// situations are independent of each other. Those of drivers that nobody runs use names of their own.
+// situations are independent of each other. Those of drivers that do not run use their own names.
 func situations() []situation {
 	pending := func(name, class string) func(s *workload.Space) {
 		return func(s *workload.Space) { s.MakeClaim(workload.Claim(name, class, "16Mi")) }
@@ -136,7 +136,7 @@ func situations() []situation {
 	}
 }
 
-// ofDriver makes a pod with a volume of a driver that is announced and that nobody runs.
+// ofDriver creates a pod with a volume of a driver that has a CSIDriver and does not run.
 func ofDriver(name string, attaches bool) func(s *workload.Space) {
 	return func(s *workload.Space) {
 		driver := name + "." + s.Namespace
@@ -153,8 +153,8 @@ func ofDriver(name string, attaches bool) func(s *workload.Space) {
 	}
 }
 
-// endAttachment deletes a pod and the VolumeAttachment that it waits for. Nobody else deletes it within two minutes:
-// the attach/detach controller first waits in vain for the attachment to succeed.
+// endAttachment deletes a pod and the VolumeAttachment that it waits for. Otherwise the VolumeAttachment stays for at
+// least two minutes, because the attach/detach controller first waits in vain for the attachment to succeed.
 func endAttachment(s *workload.Space, pod, driver string) {
 	ctx, now := context.Background(), int64(0)
 	_ = s.Client.CoreV1().Pods(s.Namespace).Delete(ctx, pod, metav1.DeleteOptions{GracePeriodSeconds: &now})
@@ -178,8 +178,8 @@ func endAttachment(s *workload.Space, pod, driver string) {
 	}
 }
 
-// byHand makes a claim that is bound to a PersistentVolume for which the storage has nothing, and returns that one's
-// name.
+// byHand creates a claim that is bound to a PersistentVolume that has no volume in the storage, and returns the
+// PersistentVolume's name.
 func byHand(s *workload.Space, claim, driver string, changes ...func(*corev1.PersistentVolumeSpec)) string {
 	s.T.Helper()
 	volumes, name := s.Client.CoreV1().PersistentVolumes(), s.Namespace+"-"+claim

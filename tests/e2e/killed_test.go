@@ -16,9 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestKilled kills the provisioner, the driver, and both at random moments while claims come and go: then there is a
-// volume for each PersistentVolume and a PersistentVolume for each volume, and when the claims are gone there is
-// neither.
+// TestKilled kills the provisioner, the driver, and both at random moments while claims come and go. Afterwards,
+// volumes and PersistentVolumes match one to one. Once the claims are deleted, neither exists.
 func TestKilled(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -33,8 +32,8 @@ func TestKilled(t *testing.T) {
 	t.Logf("%d claims were made, %d of them deleted in the meantime", series.made, series.made-len(series.there))
 }
 
-// TestRolledOut replaces the driver with all its sidecars as an update does, again and again, while claims come and go:
-// what was acknowledged to the provisioner is there, and nothing else.
+// TestRolledOut replaces the driver with all its sidecars again and again, as an update does, while claims come and go.
+// Every volume that was acknowledged to the provisioner exists, and no other.
 func TestRolledOut(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -48,7 +47,7 @@ func TestRolledOut(t *testing.T) {
 	t.Logf("%d claims were made, %d of them deleted in the meantime", series.made, series.made-len(series.there))
 }
 
-// rollOut restarts the driver as often as others kill it.
+// rollOut restarts the driver as often as TestKilled kills it.
 func rollOut(ctx context.Context, c *workload.Cluster) error {
 	driver, namespace := "statefulset/"+deployed.StatefulSet, "--namespace="+deployed.Namespace
 	for range *kills {
@@ -62,7 +61,7 @@ func rollOut(ctx context.Context, c *workload.Cluster) error {
 	return nil
 }
 
-// killAtRandom kills one after the other, at random moments.
+// killAtRandom kills one victim after the other, at random moments.
 func killAtRandom(ctx context.Context, c *workload.Cluster, random *rand.Rand) error {
 	victims := []func(context.Context, *workload.Cluster) error{
 		func(ctx context.Context, c *workload.Cluster) error { return endContainer(ctx, c, "csi-provisioner") },
@@ -84,7 +83,7 @@ func killAtRandom(ctx context.Context, c *workload.Cluster, random *rand.Rand) e
 	return nil
 }
 
-// series are claims that come and go.
+// series is a set of claims that come and go.
 type series struct {
 	s      *workload.Space
 	class  string
@@ -93,9 +92,9 @@ type series struct {
 	there  []string
 }
 
-// step makes some claims and deletes others that are bound. A claim that is deleted before it is bound leaves a volume
-// behind when csi-provisioner is killed at that moment: it remembers in memory only that it still has to delete the
-// volume. No driver can prevent this; the manager's comparison with the storage reports such a volume.
+// step creates some claims and deletes others that are bound. If csi-provisioner is killed just when a claim is deleted
+// before it is bound, a volume stays behind: csi-provisioner remembers only in memory that it still has to delete the
+// volume. No driver can prevent this. The manager's comparison with the storage reports such a volume.
 func (r *series) step() {
 	r.s.T.Helper()
 	for range 1 + r.random.IntN(4) {
@@ -114,7 +113,7 @@ func (r *series) step() {
 	}
 }
 
-// bound returns the claims of the series that are there and bound.
+// bound returns the claims of the series that exist and are bound.
 func (r *series) bound() (names []string) {
 	r.s.T.Helper()
 	claims, err := r.s.Client.CoreV1().PersistentVolumeClaims(r.s.Namespace).List(r.s.Context(), metav1.ListOptions{})
@@ -127,7 +126,7 @@ func (r *series) bound() (names []string) {
 	return names
 }
 
-// until takes steps until what happens meanwhile has ended.
+// until takes steps until a concurrent operation has ended.
 func (r *series) until(ended <-chan error) {
 	r.s.T.Helper()
 	for {
@@ -141,7 +140,7 @@ func (r *series) until(ended <-chan error) {
 	}
 }
 
-// settle waits until what is left is bound, compares the API with the disk, and deletes all.
+// settle waits until the remaining claims are bound, compares the API with the disk, and deletes all claims.
 func (r *series) settle() {
 	r.s.T.Helper()
 	for _, name := range r.there {

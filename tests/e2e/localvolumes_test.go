@@ -19,17 +19,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// localNodes selects the pods that have the node's driver and its worker.
+// localNodes selects the pods that run a node's driver and worker.
 const localNodes = "app.kubernetes.io/instance=stowage-local,app.kubernetes.io/component=node"
 
-// localVolumes are LocalVolumes.
+// localVolumes is the kind LocalVolume.
 func localVolumes() workload.Kind {
 	return workload.Kind{Name: "LocalVolume", Resource: v1alpha1.GroupVersion().WithResource("localvolumes")}
 }
 
-// TestLocalVolumes puts the cluster's master and workers in the place of the standalone driver: pods use volumes that
-// they make, nothing is lost or left when all of them are killed, and a worker's token is good for its own node's
-// status only.
+// TestLocalVolumes replaces the standalone driver with the cluster's master and workers. Pods use the volumes that
+// these create. Killing all of them loses no data and leaves nothing behind. A worker's token can write only the status
+// of its own node.
 func TestLocalVolumes(t *testing.T) {
 	f := found{cluster(t).NewSpace(t)}
 	f.installVolumes()
@@ -46,7 +46,7 @@ func TestLocalVolumes(t *testing.T) {
 	t.Run("contained", func(t *testing.T) { found{cluster(t).NewSpace(t)}.volumesContained(t) })
 }
 
-// installVolumes applies the manifests, until the test ends. The standalone driver makes room and comes back.
+// installVolumes applies the manifests until the test ends. The standalone driver is removed, and restored afterwards.
 func (f found) installVolumes() {
 	f.T.Helper()
 	standalone := "statefulset/" + deployed.StatefulSet
@@ -73,7 +73,7 @@ func (f found) installVolumes() {
 	})
 	f.Must(kubectl(f.Context(), "scale", standalone, "--replicas=0"))
 	f.Must(kubectl(f.Context(), "wait", "pod/"+deployed.Pod, "--for=delete", "--timeout=3m"))
-	// They belong to the StatefulSet, and would go with it.
+	// They belong to the StatefulSet, and would be deleted with it.
 	f.Must(kubectl(f.Context(), "delete", "csistoragecapacities", "--all"))
 	_, err := f.Kubectl(f.Context(), "apply", "--kustomize", "deployed/local-volumes")
 	f.Must(err)
@@ -86,7 +86,7 @@ func (f found) installVolumes() {
 	f.storage("has pools", func(s *v1alpha1.NodeStorage) bool { return len(s.Status.Pools) == 2 })
 }
 
-// usedAndGrown has two pods use a volume, grows it, and shows that nothing is left of it.
+// usedAndGrown has two pods use a volume, grows it, and checks that nothing is left of it.
 func usedAndGrown(s *workload.Space, class string) {
 	s.T.Helper()
 	claim := s.MakeClaim(workload.Claim("data", class, "400Mi"))
@@ -124,8 +124,8 @@ func usedAsDevice(s *workload.Space) {
 	}
 }
 
-// copied takes a snapshot under a pod that writes, restores it, and clones the volume: all on the volume's node, and
-// nothing is left of it.
+// copied takes a snapshot while a pod writes, restores it, and clones the volume. All copies are on the volume's node,
+// and nothing is left of them.
 func copied(s *workload.Space) {
 	s.T.Helper()
 	s.MakeClaim(workload.Claim("data", ext4, "64Mi"))
@@ -146,8 +146,8 @@ func copied(s *workload.Space) {
 	noneLeft(s, "localsnapshots")
 }
 
-// noneLeft waits until there is no order of a type. It ends a moment after the thing on the node: once the worker has
-// said so, and the master has heard of it.
+// noneLeft waits until no object of a type is left. An object ends shortly after its volume or snapshot on the node:
+// the worker first reports the deletion to the master.
 func noneLeft(s *workload.Space, resource string) {
 	s.T.Helper()
 	orders := s.Dynamic.Resource(v1alpha1.GroupVersion().WithResource(resource)).Namespace(deployed.Namespace)
@@ -163,8 +163,8 @@ func noneLeft(s *workload.Space, resource string) {
 	}))
 }
 
-// grouped snapshots two volumes together, while a pod writes the same to both, one after the other. Restored, the
-// second is never ahead of the first.
+// grouped takes a group snapshot of two volumes while a pod writes the same data to both, one after the other. In the
+// restored volumes, the second is never ahead of the first.
 func grouped(s *workload.Space) {
 	s.T.Helper()
 	for _, name := range []string{"first", "second"} {
@@ -195,7 +195,7 @@ func grouped(s *workload.Space) {
 	noneLeft(s, "localsnapshotgroups")
 }
 
-// localVolume waits until the LocalVolume of a PersistentVolume is as wanted.
+// localVolume waits until the LocalVolume of a PersistentVolume satisfies done.
 func localVolume(s *workload.Space, volume *corev1.PersistentVolume, wanted string,
 	done func(*v1alpha1.LocalVolume) bool) *v1alpha1.LocalVolume {
 	s.T.Helper()
@@ -223,7 +223,7 @@ func fleetKilled(t *testing.T) {
 
 func killFleet(ctx context.Context, c *workload.Cluster, random *rand.Rand) error {
 	const masters = "app.kubernetes.io/instance=stowage-disks,app.kubernetes.io/component=master"
-	for range (*kills + 1) / 2 { // Each takes as long as two of the standalone driver: there are more of them.
+	for range (*kills + 1) / 2 { // Each takes twice as long as the standalone driver, because there are more of them.
 		for _, victim := range [][2]string{{localNodes, "worker"}, {localNodes, "stowage"}, {masters, "master"}} {
 			select {
 			case <-ctx.Done():
@@ -238,7 +238,7 @@ func killFleet(ctx context.Context, c *workload.Cluster, random *rand.Rand) erro
 	return nil
 }
 
-// volumesContained tries, with the token of the node's worker, what a compromised worker could try.
+// volumesContained uses the token of the node's worker for the attempts that a compromised worker could make.
 func (f found) volumesContained(t *testing.T) {
 	f.T = t
 	f.MakeClaim(workload.Claim("data", f.Class("image", map[string]string{"pool": "image"},

@@ -46,7 +46,7 @@ func run(m *testing.M) int {
 	defer cancel()
 	options := deployed.Options{Tree: tree, Data: *data, Out: os.Stderr, Directories: true}
 	if !*keep {
-		// After the verdict, whatever is said counts as a failure beside those of the tests.
+		// After the verdict, any output would look like another failure beside those of the tests.
 		quiet := options
 		quiet.Out = io.Discard
 		defer func() {
@@ -74,7 +74,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// prepare brings the cluster up, and removes what an earlier run left in it that died.
+// prepare brings the cluster up, and removes what an interrupted earlier run left in it.
 func prepare(ctx context.Context, options deployed.Options) error {
 	if _, err := deployed.Up(ctx, options); err != nil {
 		return err
@@ -104,7 +104,8 @@ func cluster(t *testing.T) *workload.Cluster {
 	return c
 }
 
-// nothingLeft compares the whole of the driver's data with none. There are no attachments: local volumes need none.
+// nothingLeft checks that the driver has no data at all. There are no VolumeAttachments either: local volumes need
+// none.
 func nothingLeft(ctx context.Context) error {
 	c, err := open()
 	if err != nil {

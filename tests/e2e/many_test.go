@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestFifty makes 50 claims at once, of all classes in turn, each with a pod that writes and reads.
+// TestFifty creates 50 claims at once, of ext4 and directory classes in turn, each with a pod that writes and reads.
 func TestFifty(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -20,7 +20,7 @@ func TestFifty(t *testing.T) {
 	t.Logf("50 claims and their pods: %v", time.Since(begun))
 }
 
-// pairs makes as many claims, each with a pod of the same name that runs the script.
+// pairs creates count claims, each with a pod of the same name that runs the script.
 func pairs(s *workload.Space, count int, script string) []string {
 	s.T.Helper()
 	classes := []string{ext4, directory}

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// summary is what a kubelet says of the volumes of its pods, as far as it matters here.
+// summary is the part of a kubelet's summary that reports the volumes of its pods.
 type summary struct {
 	Pods []struct {
 		PodRef struct{ Namespace string }
@@ -19,8 +19,8 @@ type summary struct {
 	}
 }
 
-// TestKubeletMeasures finds the sizes of a mounted and of a raw volume in the kubelet's metrics, which administrators
-// set alarms on. The kubelet measures a raw volume where it has bound the device itself.
+// TestKubeletMeasures expects the sizes of a mounted and of a raw volume in the kubelet's metrics, on which
+// administrators set alarms. The kubelet measures a raw volume at its own bind mount of the device.
 func TestKubeletMeasures(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)

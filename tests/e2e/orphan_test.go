@@ -29,8 +29,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// dangling attaches one volume to the cluster's node and one to a machine that is no node of it, both behind
-// Kubernetes' back. The real csi-attacher detaches the first, and the second is told of only.
+// dangling attaches one volume to the cluster's node and one to a machine outside the cluster, both without a
+// VolumeAttachment. The real csi-attacher detaches the first. The second is only reported.
 func (c *busyCloud) dangling(s *workload.Space, b *storage) {
 	class := b.deleting(s)
 	for _, name := range []string{"ours", "foreign"} {
@@ -70,7 +70,7 @@ func (c *busyCloud) attach(s *workload.Space, volume *corev1.PersistentVolume, i
 	})
 }
 
-// instances returns where the volume is attached.
+// instances returns the instances that the volume is attached to.
 func (c *busyCloud) instances(volume *corev1.PersistentVolume) []string {
 	for _, v := range c.Server.Volumes() {
 		if v.ID == volume.Spec.CSI.VolumeHandle {
@@ -80,7 +80,8 @@ func (c *busyCloud) instances(volume *corev1.PersistentVolume) []string {
 	return nil
 }
 
-// register writes what the kubelet writes when a node's driver registers, since no instance of EC2 is here.
+// register writes the CSINode entry that the kubelet writes when a node's driver registers, because no EC2 instance
+// exists here.
 func register(s *workload.Space, driver, id string) {
 	s.T.Helper()
 	change := func(drivers string) {
@@ -115,7 +116,7 @@ func sweep(s *workload.Space, c *busyCloud, driver string) {
 	})
 }
 
-// listing lists what the cloud itself has, so that only the controller is under test.
+// listing lists the cloud's own volumes, so that only the controller is under test.
 type listing struct {
 	cloud  *busyCloud
 	driver string

@@ -18,11 +18,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// bindQPS is what the manager's binder is given while it is measured.
+// bindQPS is the rate limit of the manager's binder during the measurement.
 const bindQPS = 300
 
 // TestPoolTimings measures, with -timings only, claims that find a volume ready, with the manager's binder and without
-// it, beside as many dynamic ones of the same size. It asserts nothing but that all comes to its end.
+// it, and the same number of dynamic claims of the same size. It asserts only that every claim completes.
 func TestPoolTimings(t *testing.T) {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
@@ -44,7 +44,7 @@ func TestPoolTimings(t *testing.T) {
 	t.Log(text.String())
 }
 
-// binderOn has the manager bind, until the test ends.
+// binderOn enables the manager's binder until the test ends.
 func binderOn(t *testing.T) {
 	t.Helper()
 	c := cluster(t)
@@ -82,7 +82,7 @@ func binderOn(t *testing.T) {
 	t.Cleanup(func() { set(context.Background(), "remove") })
 }
 
-// pool makes a class, and a set that has as many volumes of it ready, where that is asked for.
+// pool creates a class and, if pooled, a set with count volumes of that class ready.
 func pool(s *workload.Space, count int, pooled bool) (class string) {
 	s.T.Helper()
 	class = s.Class("timed", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
@@ -93,8 +93,8 @@ func pool(s *workload.Space, count int, pooled bool) (class string) {
 	return class
 }
 
-// manyClaims makes claims at once, and adds to the table when they were bound. Frozen stops the driver meanwhile:
-// whatever needed it would not end.
+// manyClaims creates claims at once, and adds the times until they are bound to the table. If frozen, the driver is
+// stopped during the test, so that a claim that needs it would not complete.
 func manyClaims(t *testing.T, table *tabwriter.Writer, name string, count int, pooled, frozen bool) {
 	s := cluster(t).NewSpace(t)
 	class := pool(s, count, pooled)
@@ -114,11 +114,11 @@ func manyClaims(t *testing.T, table *tabwriter.Writer, name string, count int, p
 		return len(ends) == count
 	}))
 	report(table, name, starts(), ends, begun)
-	s.Volumes() // For the end of the test to look for them.
+	s.Volumes() // So that the end of the test checks them.
 	noneLost(s)
 }
 
-// manyPods makes claims, each with its pod, and adds to the table when the pods ran.
+// manyPods creates claims, each with its pod, and adds the times until the pods run to the table.
 func manyPods(t *testing.T, table *tabwriter.Writer, name string, count int, pooled bool) {
 	s := cluster(t).NewSpace(t)
 	class := pool(s, count, pooled)
@@ -146,7 +146,8 @@ func manyPods(t *testing.T, table *tabwriter.Writer, name string, count int, poo
 
 func nth(i int) string { return fmt.Sprintf("claim-%d", i) }
 
-// atOnce calls make for so many names, several at a time. The result waits for all, and says when each began.
+// atOnce calls create for count names, several at a time. The returned function waits for all calls and returns their
+// start times.
 func atOnce(s *workload.Space, count int,
 	create func(ctx context.Context, name string) error) func() map[string]time.Time {
 	var mu sync.Mutex
@@ -187,7 +188,7 @@ func report(table *tabwriter.Writer, name string, starts, ends map[string]time.T
 		float64(len(ends))/total)
 }
 
-// freeze stops the driver's process, and lets it go on at the end of the test.
+// freeze stops the driver's process until the test ends.
 func freeze(s *workload.Space) {
 	s.T.Helper()
 	pod, err := s.Client.CoreV1().Pods(deployed.Namespace).Get(s.Context(), deployed.Pod, metav1.GetOptions{})
@@ -198,10 +199,10 @@ func freeze(s *workload.Space) {
 		return err
 	}
 	s.Must(signal(s.Context(), "SIGSTOP"))
-	s.T.Cleanup(func() { _ = signal(context.Background(), "SIGCONT") }) // Its liveness probe may have had it started anew.
+	s.T.Cleanup(func() { _ = signal(context.Background(), "SIGCONT") }) // Its liveness probe may have caused a restart.
 }
 
-// noneLost checks that Kubernetes has called no claim of the test lost.
+// noneLost checks that Kubernetes reports no claim of the test as lost.
 func noneLost(s *workload.Space) {
 	s.T.Helper()
 	all, err := s.Client.CoreV1().Events(s.Namespace).List(s.Context(), metav1.ListOptions{})

@@ -17,10 +17,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestProtocol shows that each driver, its sidecars and Kubernetes' controllers together keep what administrators and
-// users are promised of claims and volumes. The drivers are in one cluster, side by side. What needs a pod is for local
-// only: here is no kernel with NFS and no instance of EC2, so that no volume of nfs and ebs is attached, staged or
-// published.
+// TestProtocol checks that each driver, together with its sidecars and Kubernetes' controllers, keeps the promises that
+// administrators and users have about claims and volumes. The drivers run side by side in one cluster. Checks that need
+// a pod are for local only: this machine has no kernel with NFS and is no EC2 instance, so that volumes of nfs and ebs
+// are never attached, staged or published.
 func TestProtocol(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(t *testing.T) *storage{"local": startLocal, "nfs": startNFS,
@@ -54,7 +54,7 @@ func TestProtocol(t *testing.T) {
 	}
 }
 
-// storage is a driver with its storage, which the test sees from behind.
+// storage is a driver with its storage, which the test can inspect directly.
 type storage struct {
 	driver     string
 	parameters func(s *workload.Space) map[string]string // of a class for the test
@@ -64,23 +64,23 @@ type storage struct {
 	refused    map[string]refusal
 	// there reports whether the storage has the volume.
 	there func(s *workload.Space, volume *corev1.PersistentVolume) (bool, error)
-	// slow makes the creation of the test's next volume take until it is released.
+	// slow delays the creation of the test's next volume until it is released.
 	slow func(s *workload.Space) (release func())
-	// keep makes the storage refuse the volume's deletion until it is let go, and says with which words.
+	// keep makes the storage refuse the volume's deletion until letGo is called, and returns parts of the error message.
 	keep func(s *workload.Space, volume *corev1.PersistentVolume) (says []string, letGo func())
-	// dangling leaves an attachment that Kubernetes does not know, and checks that it goes; nil for volumes that are not
-	// attached.
+	// dangling creates an attachment that Kubernetes does not know, and checks that it is removed. It is nil for volumes
+	// that are not attached.
 	dangling func(s *workload.Space, b *storage)
 }
 
-// refusal is a claim that cannot be, with what its event says.
+// refusal is a claim that the driver refuses, and parts of the message in its event.
 type refusal struct {
 	parameters map[string]string
 	change     func(*corev1.PersistentVolumeClaimSpec)
 	says       []string
 }
 
-// class makes a class of the driver.
+// class creates a class of the driver.
 func (b *storage) class(s *workload.Space, parameters map[string]string,
 	policy corev1.PersistentVolumeReclaimPolicy) string {
 	s.T.Helper()
@@ -90,14 +90,14 @@ func (b *storage) class(s *workload.Space, parameters map[string]string,
 	})
 }
 
-// deleting makes a class of the driver whose volumes are deleted with their claims.
+// deleting creates a class of the driver whose volumes are deleted with their claims.
 func (b *storage) deleting(s *workload.Space) string {
 	s.T.Helper()
 	return b.class(s, b.parameters(s), corev1.PersistentVolumeReclaimDelete)
 }
 
-// gone waits until neither Kubernetes nor the storage has the volume. A deletion is answered when nobody can find the
-// volume any more; its data may be removed in the background then.
+// gone waits until neither Kubernetes nor the storage has the volume. A deletion is answered once the volume cannot be
+// found any more; its data may still be removed in the background.
 func (b *storage) gone(s *workload.Space, volume *corev1.PersistentVolume) {
 	s.T.Helper()
 	s.UntilGone(workload.Volumes(), volume.Name)
@@ -110,7 +110,7 @@ func (b *storage) gone(s *workload.Space, volume *corev1.PersistentVolume) {
 	}))
 }
 
-// has checks that the storage has the volume: a look that never finds anything would prove nothing.
+// has checks that the storage has the volume: otherwise a check that never finds anything would pass.
 func (b *storage) has(s *workload.Space, volume *corev1.PersistentVolume) {
 	s.T.Helper()
 	if there, err := b.there(s, volume); !there || err != nil {
@@ -118,7 +118,7 @@ func (b *storage) has(s *workload.Space, volume *corev1.PersistentVolume) {
 	}
 }
 
-// refused asks for what cannot be: the claim says what is wrong in words, and nothing is provisioned.
+// refused creates a claim that the driver refuses. The claim's event explains why, and nothing is provisioned.
 func refused(s *workload.Space, b *storage, r refusal) {
 	class := b.class(s, r.parameters, corev1.PersistentVolumeReclaimDelete)
 	claim := workload.Claim("data", class, "64Mi")
@@ -132,7 +132,7 @@ func refused(s *workload.Space, b *storage, r refusal) {
 	}
 }
 
-// readable refuses messages that show the insides of programs.
+// readable rejects messages that expose the internals of programs.
 func readable(t *testing.T, message string) {
 	t.Helper()
 	for _, inside := range []string{"goroutine", "0x", "%!", "&{", "map["} {
@@ -145,7 +145,7 @@ func readable(t *testing.T, message string) {
 	}
 }
 
-// lateClass makes a claim wait for its class, which comes later.
+// lateClass creates a claim before its class. The claim waits for the class.
 func lateClass(s *workload.Space, b *storage) {
 	s.MakeClaim(workload.Claim("data", s.Namespace+"-class", "64Mi"))
 	s.Event(workload.Claims(), "data", "ProvisioningFailed", "not found")
@@ -153,7 +153,7 @@ func lateClass(s *workload.Space, b *storage) {
 	b.asked(s)
 }
 
-// asked checks that the volume of the claim is what was asked for, or more, and returns it.
+// asked checks that the claim's volume is as requested, or larger, and returns it.
 func (b *storage) asked(s *workload.Space) *corev1.PersistentVolume {
 	s.T.Helper()
 	volume := s.Bound("data")
@@ -166,7 +166,7 @@ func (b *storage) asked(s *workload.Space) *corev1.PersistentVolume {
 	return volume
 }
 
-// oddSize asks for a size that not every storage can have: the volume is larger, never smaller.
+// oddSize requests a size that not every storage can provide. The volume is larger, never smaller.
 func oddSize(s *workload.Space, b *storage) {
 	s.MakeClaim(workload.Claim("data", b.deleting(s), "77777777"))
 	if got := b.asked(s).Spec.Capacity.Storage().Value(); got%b.grain != 0 {
@@ -174,7 +174,7 @@ func oddSize(s *workload.Space, b *storage) {
 	}
 }
 
-// classGone deletes the class before the volume, which is deleted all the same.
+// classGone deletes the class before the volume. The volume is still deleted.
 func classGone(s *workload.Space, b *storage) {
 	class := b.deleting(s)
 	s.MakeClaim(workload.Claim("data", class, "64Mi"))
@@ -185,7 +185,7 @@ func classGone(s *workload.Space, b *storage) {
 	b.gone(s, volume)
 }
 
-// retain keeps a volume whose claim is deleted, until somebody changes its policy.
+// retain keeps a volume whose claim is deleted until its policy is changed.
 func retain(s *workload.Space, b *storage) {
 	class := b.class(s, b.parameters(s), corev1.PersistentVolumeReclaimRetain)
 	s.MakeClaim(workload.Claim("data", class, "64Mi"))
@@ -206,7 +206,7 @@ func retain(s *workload.Space, b *storage) {
 	b.gone(s, volume)
 }
 
-// run runs a pod with the claim, where pods can use volumes.
+// run runs a pod with the claim if pods can use volumes.
 func (b *storage) run(s *workload.Space, name, script string) {
 	s.T.Helper()
 	if b.runs {
@@ -214,8 +214,8 @@ func (b *storage) run(s *workload.Space, name, script string) {
 	}
 }
 
-// overtaken has an administrator's volume win the claim while ours is being made: ours is deleted, and the claim keeps
-// the other.
+// overtaken binds the claim to an administrator's volume while the driver's volume is being created. The driver's
+// volume is deleted, and the claim keeps the other.
 func overtaken(s *workload.Space, b *storage) {
 	class := b.deleting(s)
 	release := b.slow(s)
@@ -229,8 +229,8 @@ func overtaken(s *workload.Space, b *storage) {
 		ours <- volume
 	}()
 	theirs := administrators(s, claim)
-	// Kubernetes would bind it as well, and at a time of its own: csi-provisioner may have given its call up by then, and
-	// does not ask again for a claim that is bound.
+	// Kubernetes would bind it as well, but at an unknown time. By then csi-provisioner may have given up its call, and it
+	// does not retry for a bound claim.
 	s.ChangeClaim("data", fmt.Sprintf(`{"spec":{"volumeName":%q}}`, theirs))
 	isTheirs := func(c *corev1.PersistentVolumeClaim) bool {
 		return c.Status.Phase == corev1.ClaimBound && c.Spec.VolumeName == theirs
@@ -247,7 +247,7 @@ func overtaken(s *workload.Space, b *storage) {
 	workload.Until(s, workload.Claims(), "data", "is bound to the administrator's volume", isTheirs)
 }
 
-// administrators makes a volume for the claim by hand, which no driver has made and none deletes.
+// administrators creates a volume for the claim by hand. No driver creates or deletes it.
 func administrators(s *workload.Space, claim *corev1.PersistentVolumeClaim) string {
 	s.T.Helper()
 	volumes := s.Client.CoreV1().PersistentVolumes()
@@ -266,8 +266,8 @@ func administrators(s *workload.Space, claim *corev1.PersistentVolumeClaim) stri
 	return made.Name
 }
 
-// deletionRefused has the storage refuse a deletion: the volume's event says why, and when the cause is gone, so is the
-// volume.
+// deletionRefused makes the storage refuse a deletion. The volume's event gives the reason. Once the cause is removed,
+// the volume is deleted.
 func deletionRefused(s *workload.Space, b *storage) {
 	s.MakeClaim(workload.Claim("data", b.deleting(s), "64Mi"))
 	volume := s.Bound("data")
@@ -282,14 +282,14 @@ func deletionRefused(s *workload.Space, b *storage) {
 	s.T.Logf("refused, allowed and deleted within %v", time.Since(begun))
 }
 
-// TestOnlyUnbound leaves a claim alone that names its volume.
+// TestOnlyUnbound checks that the driver provisions nothing for a claim that names its volume.
 func TestOnlyUnbound(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	class := s.Class("named", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
 	s.MakeClaim(workload.Claim("named", class, "64Mi",
 		func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = "no-such-volume" }))
-	// One that is made after it has its volume when the provisioner has seen both.
+	// A claim that is created later has its volume once the provisioner has seen both.
 	s.MakeClaim(workload.Claim("after", class, "64Mi"))
 	s.Bound("after")
 	if volumes := s.Volumes(); len(volumes) != 1 || volumes[0].Spec.ClaimRef.Name != "after" {

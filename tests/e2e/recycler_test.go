@@ -19,13 +19,13 @@ import (
 
 const (
 	earlier = "the canary of an earlier tenant"
-	// recyclerNamespace is that of deploy/kubernetes/recycler.
+	// recyclerNamespace is the namespace of deploy/kubernetes/recycler.
 	recyclerNamespace = "stowage-recycler"
 )
 
-// TestRecycler gives volumes of several kinds to a tenant, and then to another: nothing that the one wrote can be read
-// by the other. The recycler runs as its manifests say. A volume without the annotation stays as it is, and one of
-// policy Delete is refused.
+// TestRecycler gives volumes of several kinds to one tenant, and then to another, who can read no data of the first.
+// The recycler runs from its manifests. A volume without the annotation is left alone, and one with the policy Delete
+// is refused.
 func TestRecycler(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -45,7 +45,7 @@ func TestRecycler(t *testing.T) {
 			changes: []func(*corev1.PersistentVolumeClaimSpec){workload.Block}},
 	}
 	for _, step := range []func(*recycled){(*recycled).use, (*recycled).release, (*recycled).useAgain, (*recycled).end} {
-		for _, r := range all { // At the same time: pods and scrubs take their time.
+		for _, r := range all { // All at the same time, because pods and scrubs are slow.
 			step(r)
 		}
 	}
@@ -100,7 +100,7 @@ patches:
 	})
 }
 
-// recycled is a volume that one tenant writes to, and another looks at.
+// recycled is a volume that one tenant writes to and another inspects.
 type recycled struct {
 	s          *workload.Space
 	name, pool string
@@ -110,7 +110,7 @@ type recycled struct {
 	volume     string
 }
 
-// use begins to write.
+// use starts the first tenant, who writes.
 func (r *recycled) use() {
 	r.s.T.Helper()
 	r.class = r.s.Class(r.name, map[string]string{"pool": r.pool}, corev1.PersistentVolumeReclaimRetain)
@@ -118,7 +118,7 @@ func (r *recycled) use() {
 	r.s.MakePod(workload.Pod(r.name+"-a", leaveTraces, r.mounts(r.name+"-a")))
 }
 
-// release waits for the first tenant, and lets go of the volume.
+// release waits for the first tenant, and releases the volume.
 func (r *recycled) release() {
 	r.s.T.Helper()
 	succeeds(r.s, r.name+"-a")
@@ -128,7 +128,7 @@ func (r *recycled) release() {
 	r.s.DeleteClaim(r.name + "-a")
 }
 
-// useAgain waits until the volume is given back, and begins to look at it.
+// useAgain waits until the volume is recycled, and starts the second tenant, who inspects it.
 func (r *recycled) useAgain() {
 	r.s.T.Helper()
 	isGivenBack(r.s, r.volume)
@@ -140,7 +140,7 @@ func (r *recycled) useAgain() {
 	r.s.MakePod(workload.Pod(r.name+"-b", findTraces, r.mounts(r.name+"-b")))
 }
 
-// refusesClones asks for a clone while a recycled volume is there that it would be bound to.
+// refusesClones requests a clone while a recycled volume exists that the clone would be bound to.
 func (r *recycled) refusesClones() {
 	r.s.T.Helper()
 	clone := workload.Claim(r.name+"-c", r.class, "16Mi", append(r.changes, workload.FromClaim(r.name+"-a"))...)
@@ -173,7 +173,7 @@ else
 fi
 sync`
 
-// findTraces fails where anything is left.
+// findTraces fails if any data is left.
 const findTraces = `set -e
 if [ -b /data ]; then
   ! grep -q "` + earlier + `" /data
@@ -183,7 +183,7 @@ else
   [ -z "$(ls -A /data | grep -v '^lost+found$')" ]
 fi`
 
-// succeeds waits for the end of a pod.
+// succeeds waits until a pod has succeeded.
 func succeeds(s *workload.Space, pod string) {
 	s.T.Helper()
 	ended := workload.Until(s, workload.Pods(), pod, "ends", func(p *corev1.Pod) bool {
@@ -206,7 +206,7 @@ func isGivenBack(s *workload.Space, volume string) {
 	}
 }
 
-// deletes lets a retained volume go with its claim.
+// deletes lets a retained volume be deleted with its claim.
 func deletes(s *workload.Space, volume string) {
 	s.T.Helper()
 	s.ChangeVolume(volume,
@@ -214,7 +214,7 @@ func deletes(s *workload.Space, volume string) {
 			v1alpha1.RecycleAnnotation))
 }
 
-// recyclesDisk recycles a volume that is of no CSI driver: a directory of the node.
+// recyclesDisk recycles a volume of no CSI driver: a directory of the node.
 func recyclesDisk(s *workload.Space) {
 	s.T.Helper()
 	path := "/var/tmp/" + s.Namespace
@@ -250,7 +250,8 @@ func recyclesDisk(s *workload.Space) {
 	tenant("disk-b", findTraces)
 }
 
-// refusesDelete checks that a volume of policy Delete with the annotation is told of, and goes with its claim.
+// refusesDelete checks that an annotated volume of the policy Delete is reported in an event, and deleted with its
+// claim.
 func refusesDelete(s *workload.Space) {
 	s.T.Helper()
 	s.MakeClaim(workload.Claim("deleted", s.Class("deleted", map[string]string{"pool": "image"},
@@ -262,7 +263,7 @@ func refusesDelete(s *workload.Space) {
 	s.UntilGone(workload.Volumes(), volume)
 }
 
-// nothingOfScrubs waits until no pod and claim of a scrub is left.
+// nothingOfScrubs waits until no pod or claim of a scrub is left.
 func nothingOfScrubs(s *workload.Space) {
 	s.T.Helper()
 	s.Must(workload.Eventually(s.Context(), "the end of all scrubs", func() error {

@@ -18,7 +18,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// works writes, reads back and compares until it is told to end; it says how often it did. Any error ends it.
+// works writes, reads back and compares until it is told to end, and prints the number of rounds. Any error ends it.
 const works = `set -e; n=0
 echo started > /data/started
 until [ -e /data/end ]; do
@@ -28,11 +28,11 @@ until [ -e /data/end ]; do
 done
 echo rounds $n`
 
-// inAll are the mounts of all pods' volumes on the node, for a shell.
+// inAll is a shell pattern of the mounts of all pods' volumes on the node.
 const inAll = "/var/lib/kubelet/pods/*/volumes/kubernetes.io~csi/*/mount"
 
-// TestRestarts restarts the driver's pod, kills the driver, and kills the kubelet, under pods that write: no I/O error,
-// no unmount, and all claims and pods can be worked with after.
+// TestRestarts restarts the driver's pod, kills the driver, and kills the kubelet while pods write. There is no I/O
+// error and no unmount, and all claims and pods are usable afterwards.
 func TestRestarts(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -54,7 +54,7 @@ func TestRestarts(t *testing.T) {
 		{"the driver is killed", killDriver},
 		{"the kubelet is killed", killKubelet},
 	} {
-		// All have begun to write.
+		// All pods have started to write.
 		goOn(s, names)
 		begun := time.Now()
 		s.Must(restart.do(t.Context(), c))
@@ -67,7 +67,7 @@ func TestRestarts(t *testing.T) {
 	operable(s, names)
 }
 
-// mounts are the mounts of the test's volumes with their IDs.
+// mounts returns the mounts of the test's volumes with their IDs.
 func mounts(s *workload.Space) []string {
 	s.T.Helper()
 	view, err := s.Look(s.Context())
@@ -80,7 +80,7 @@ func mounts(s *workload.Space) []string {
 	return list
 }
 
-// goOn waits until each pod has written some more, without having been restarted.
+// goOn waits until each pod has written more without a restart.
 func goOn(s *workload.Space, names []string) {
 	s.T.Helper()
 	first := rounds(s)
@@ -105,14 +105,14 @@ func goOn(s *workload.Space, names []string) {
 	}
 }
 
-// rounds reads how often each pod has written, by the mount of its volume, from the node: the kubelet may be away.
+// rounds reads the number of rounds of each pod, by the mount of its volume, from the node: the kubelet may be down.
 func rounds(s *workload.Space) map[string]int {
 	s.T.Helper()
 	out, err := s.OnNode(s.Context(), "sh", "-c", "grep -H . "+inAll+"/rounds")
 	s.Must(err)
 	found := map[string]int{}
 	for line := range strings.Lines(out) {
-		// A file that is just being written is empty, and has no line.
+		// A file that is being written is empty, and yields no line.
 		if file, text, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
 			n, err := strconv.Atoi(text)
 			s.Must(err)
@@ -122,7 +122,8 @@ func rounds(s *workload.Space) map[string]int {
 	return found
 }
 
-// operable ends the pods, which say that all they wrote was read again; one claim grows, and one is snapshotted.
+// operable ends the pods, which report that they could read back all their data. It grows one claim and snapshots
+// another.
 func operable(s *workload.Space, names []string) {
 	s.T.Helper()
 	s.Snapshot("after", "stowage-local", "pair-0")
@@ -156,7 +157,7 @@ func killDriver(ctx context.Context, c *workload.Cluster) error {
 	return err
 }
 
-// endContainer kills the process of a container of the driver's pod, and waits until it was started again.
+// endContainer kills the process of a container of the driver's pod, and waits until it has started again.
 func endContainer(ctx context.Context, c *workload.Cluster, name string) error {
 	pod, err := c.Client.CoreV1().Pods(deployed.Namespace).Get(ctx, deployed.Pod, metav1.GetOptions{})
 	if err != nil {
@@ -182,7 +183,7 @@ func container(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// killKubelet kills the kubelet, which is started again, and waits until the node is ready by its word.
+// killKubelet kills the kubelet, which is started again, and waits until it reports the node as ready.
 func killKubelet(ctx context.Context, c *workload.Cluster) error {
 	pid, err := c.OnNode(ctx, "pidof", "kubelet")
 	if err != nil {
@@ -204,7 +205,7 @@ func killKubelet(ctx context.Context, c *workload.Cluster) error {
 	return nodeReady(ctx, c, killed)
 }
 
-// nodeReady waits until the node has said that it is ready, and the driver's pod is.
+// nodeReady waits until the node has reported itself ready after the given time and the driver's pod is ready.
 func nodeReady(ctx context.Context, c *workload.Cluster, after time.Time) error {
 	_, err := workload.Await(ctx, c, workload.Nodes(), "", c.Node, func(n *corev1.Node) bool {
 		for _, condition := range n.Status.Conditions {
@@ -221,7 +222,7 @@ func nodeReady(ctx context.Context, c *workload.Cluster, after time.Time) error 
 	return err
 }
 
-// TestPowerCycle cuts the node's power under pods that write, and turns it on again: the pods find what they had.
+// TestPowerCycle cuts the node's power while pods write, and turns it on again. The pods find their data.
 func TestPowerCycle(t *testing.T) {
 	c := cluster(t)
 	s := c.NewSpace(t)
@@ -257,7 +258,7 @@ func TestPowerCycle(t *testing.T) {
 	t.Logf("the pods have their data again %v after the power was cut", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// says checks what the container that runs now has printed.
+// says checks the output of the pod's current container.
 func says(s *workload.Space, pod, want string) error {
 	out, err := s.Kubectl(s.Context(), "logs", "--namespace", s.Namespace, pod)
 	if err == nil && out != want {

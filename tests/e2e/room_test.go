@@ -13,9 +13,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestFull promises most of a pool of its own to a claim: a pod that wants more than is left waits with an event that
-// says so, and runs when room is made. The pool has a capacity (3Gi, in deployed/local), so that what is promised fills
-// it, however much the machine's disk has free; nobody writes to that claim's device, which is sparse.
+// TestFull gives most of its own pool to a claim. A pod that needs more than the rest waits with an event that says so,
+// and runs once there is room. The pool has a capacity (3Gi, in deployed/local), so that provisioned sizes fill it
+// regardless of the disk's free space. Nothing is written to that claim's device, which is sparse.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -41,7 +41,7 @@ func TestFull(t *testing.T) {
 	s.Succeeded("waits")
 }
 
-// published compares the room that the scheduler is told of for a class with what it should be.
+// published compares the capacity that is published to the scheduler for a class with the expected one.
 func published(s *workload.Space, class, want string) error {
 	all, err := s.Client.StorageV1().CSIStorageCapacities(metav1.NamespaceAll).List(s.Context(), metav1.ListOptions{})
 	if err != nil {

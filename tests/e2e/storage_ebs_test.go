@@ -18,7 +18,7 @@ import (
 // apiPort is in deployed/ebs/kustomization.yaml.
 const apiPort = 8111
 
-// startEBS gives the cluster an EC2 API, and runs the driver's own controller with all its sidecars there.
+// startEBS gives the cluster an EC2 API, and runs the driver's own controller with all its sidecars in the cluster.
 func startEBS(t *testing.T) *storage {
 	c := cluster(t)
 	cloud := &busyCloud{Region: region.New(t, region.Quick(), 1)}
@@ -77,13 +77,13 @@ func (c *busyCloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.Proxy.ServeHTTP(w, r)
 }
 
-// hold keeps the cloud busy.
+// hold keeps the cloud busy until it is released.
 func (c *busyCloud) hold() (release func()) {
 	c.free.Lock()
 	return sync.OnceFunc(c.free.Unlock)
 }
 
-// keep attaches the volume to an instance that is not of the cluster.
+// keep attaches the volume to an instance outside the cluster.
 func (c *busyCloud) keep(s *workload.Space, volume *corev1.PersistentVolume) (says []string, letGo func()) {
 	s.T.Helper()
 	letGo = c.attach(s, volume, region.NodeB)

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// startLocal is the driver that the cluster has from the start.
+// startLocal returns the driver that the cluster has from the start.
 func startLocal(*testing.T) *storage {
 	return &storage{
 		parameters: func(*workload.Space) map[string]string { return map[string]string{"pool": "image"} },
@@ -72,10 +72,10 @@ func localRefuses() map[string]refusal {
 	}
 }
 
-// fsType is the parameter of a class that csi-provisioner passes on as the filesystem's type.
+// fsType is the class parameter that csi-provisioner passes on as the filesystem type.
 const fsType = "csi.storage.k8s.io/fstype"
 
-// stopLocal stops the driver's process, and lets it go on.
+// stopLocal stops the driver's process until it is released.
 func stopLocal(s *workload.Space) (release func()) {
 	s.T.Helper()
 	pod, err := s.Client.CoreV1().Pods(deployed.Namespace).Get(s.Context(), deployed.Pod, metav1.GetOptions{})
@@ -108,7 +108,7 @@ func keepLocal(s *workload.Space, volume *corev1.PersistentVolume) (says []strin
 	return nil, nil
 }
 
-// immutable keeps directories as they are, with what is directly in them.
+// immutable makes directories immutable, including the list of their entries.
 func immutable(s *workload.Space, dirs ...string) (letGo func()) {
 	s.T.Helper()
 	change := func(how string) error {

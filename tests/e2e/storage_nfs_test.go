@@ -19,17 +19,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/inprocess"
 )
 
-// server is the name of what stands for an NFS server.
+// server is the name of the simulated NFS server.
 const server = "standin"
 
-// startNFS runs the driver in this process, over directories that stand for a server, and its sidecars in the cluster.
+// startNFS runs the driver in this process, over directories that simulate a server, and its sidecars in the cluster.
 func startNFS(t *testing.T) *storage {
 	c := cluster(t)
 	servers, err := os.MkdirTemp(*data, "servers-") //nolint:usetesting // on a filesystem that has immutable directories
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(servers) }) // It goes with the cluster.
+	t.Cleanup(func() { _ = os.RemoveAll(servers) }) // It is removed with the cluster.
 	sockets := filepath.Join(*data, "nodes", c.Node, "var/lib/stowage-nfs")
 	if err := os.MkdirAll(sockets, 0o755); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func nfsRefuses() map[string]refusal {
 	}
 }
 
-// busyServer is a server that can be slow to answer who mounts an export.
+// busyServer is a server that can be slow to let a client mount an export.
 type busyServer struct {
 	standin.Servers
 	free sync.RWMutex
@@ -102,25 +102,25 @@ func (b *busyServer) Open(ctx context.Context, address export.Address) (*export.
 	return b.Servers.Open(ctx, address)
 }
 
-// hold keeps the server busy.
+// hold keeps the server busy until it is released.
 func (b *busyServer) hold() (release func()) {
 	b.free.Lock()
 	return sync.OnceFunc(b.free.Unlock)
 }
 
-// export makes an export of the test's own, and returns the parameters of a class for it.
+// export creates the test's own export, and returns the parameters of a class for it.
 func (b *busyServer) export(s *workload.Space) map[string]string {
 	s.T.Helper()
 	s.Must(os.MkdirAll(b.path(s), 0o755))
 	return map[string]string{"server": server, "share": "/" + s.Namespace}
 }
 
-// path is that of something on the test's export.
+// path returns a path on the test's export.
 func (b *busyServer) path(s *workload.Space, elements ...string) string {
 	return filepath.Join(append([]string{string(b.Servers), server, s.Namespace}, elements...)...)
 }
 
-// deploy applies the manifests of a backend, until the test ends, and waits for its sidecars.
+// deploy applies the manifests of a backend until the test ends, and waits for its sidecars.
 func deploy(t *testing.T, c *workload.Cluster, backend string) {
 	t.Helper()
 	if _, err := c.Kubectl(t.Context(), "apply", "--kustomize", filepath.Join("deployed", backend)); err != nil {

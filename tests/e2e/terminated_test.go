@@ -19,8 +19,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestTerminated has the kubelet end the driver while some clients are silent and others have volumes made: it ends by
-// itself, before it is killed, and each volume that was acknowledged is there.
+// TestTerminated makes the kubelet end the driver while some clients are silent and others create volumes. The driver
+// ends by itself before it is killed, and each acknowledged volume exists.
 func TestTerminated(t *testing.T) {
 	s := cluster(t).NewSpace(t)
 	root, err := s.NodeFiles(s.Node)
@@ -45,7 +45,7 @@ func TestTerminated(t *testing.T) {
 	busy.settle()
 }
 
-// terminate deletes the driver's pod with the grace that it asks for, waits until another is ready, and returns how the
+// terminate deletes the driver's pod with its own grace period, waits until another pod is ready, and returns how the
 // driver's process ended.
 func terminate(s *workload.Space) *corev1.ContainerStateTerminated {
 	s.T.Helper()
@@ -64,7 +64,7 @@ func terminate(s *workload.Space) *corev1.ContainerStateTerminated {
 	return container(ended, deployed.Container).State.Terminated
 }
 
-// makers are clients of the driver's socket that have volumes made, until it is gone.
+// makers are clients of the driver's socket that create volumes until the socket is gone.
 type makers struct {
 	s      *workload.Space
 	driver csi.ControllerClient
@@ -73,7 +73,7 @@ type makers struct {
 	mu       sync.Mutex
 	asked    []string
 	answered map[string]string // handles by name
-	enough   chan struct{}     // is closed when some are answered
+	enough   chan struct{}     // closed once some are answered
 }
 
 func newMakers(s *workload.Space, socket string) *makers {
@@ -124,13 +124,13 @@ func (m *makers) create(ctx context.Context, name string) (handle string, err er
 	return made.GetVolume().GetVolumeId(), err
 }
 
-// wait waits until no client is at work any more, and returns the handles that were acknowledged, by name.
+// wait waits until no client is at work, and returns the acknowledged handles by name.
 func (m *makers) wait() map[string]string {
 	m.group.Wait()
 	return m.answered
 }
 
-// settle checks that the driver has the volumes that it has acknowledged, and deletes all.
+// settle checks that the driver has the volumes that it acknowledged, and deletes all.
 func (m *makers) settle() {
 	m.s.T.Helper()
 	ctx := m.s.Context()

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestTimings measures, with -timings only, and prints tables. It asserts nothing but that all comes to its end.
+// TestTimings measures, with -timings only, and prints tables. It asserts only that every claim completes.
 func TestTimings(t *testing.T) {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 4, 2, ' ', 0)
@@ -32,7 +32,7 @@ func TestTimings(t *testing.T) {
 	t.Log(text.String())
 }
 
-// sidecars are the settings that bulk work depends on, from the deployed pod.
+// sidecars returns the settings of the deployed pod that bulk work depends on.
 func sidecars(t *testing.T) string {
 	c := cluster(t)
 	pod, err := c.Client.CoreV1().Pods(deployed.Namespace).Get(t.Context(), deployed.Pod, metav1.GetOptions{})
@@ -47,8 +47,8 @@ func sidecars(t *testing.T) string {
 	return ""
 }
 
-// oneByOne measures from a claim to its running pod, and what of it the driver took: the sum of its RPCs in the
-// meantime.
+// oneByOne measures the time from a claim to its running pod, and the driver's share of it: the sum of its RPCs in that
+// time.
 func oneByOne(t *testing.T, table *tabwriter.Writer, class string, count int) {
 	t.Run(class, func(t *testing.T) {
 		s := cluster(t).NewSpace(t)
@@ -75,13 +75,13 @@ func row(table *tabwriter.Writer, name string, values []float64) {
 	fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%.2f\n", name, quantile(values, 0.5), quantile(values, 0.95), quantile(values, 1))
 }
 
-// quantile is the value below which the share of the values is. It sorts them.
+// quantile returns the value below which the given share of the values lies. It sorts the values.
 func quantile(values []float64, share float64) float64 {
 	slices.Sort(values)
 	return values[min(len(values)-1, int(share*float64(len(values))))]
 }
 
-// rpcSeconds is the sum of the time that the driver has spent in RPCs about volumes, from its metrics.
+// rpcSeconds returns the total time that the driver has spent in RPCs about volumes, from its metrics.
 func rpcSeconds(s *workload.Space) float64 {
 	s.T.Helper()
 	text, err := s.Client.CoreV1().Pods(deployed.Namespace).ProxyGet("http", deployed.Pod, "9808", "/metrics",
@@ -92,7 +92,7 @@ func rpcSeconds(s *workload.Space) float64 {
 		if !strings.HasPrefix(line, "stowage_rpc_duration_seconds_sum{") {
 			continue
 		}
-		// Those have a volume; the others go on without any.
+		// These RPCs work on a volume; the others continue at any time.
 		for _, method := range []string{"/CreateVolume", "/NodeStageVolume", "/NodePublishVolume"} {
 			var value float64
 			if _, number, ok := strings.Cut(line, "} "); ok && strings.Contains(line, method) {
@@ -106,7 +106,7 @@ func rpcSeconds(s *workload.Space) float64 {
 	return sum
 }
 
-// inBulk makes claims at once and deletes them at once; pooled says whether a set has as many volumes ready.
+// inBulk creates claims at once and deletes them at once. If pooled, a set has that many volumes ready.
 func inBulk(t *testing.T, table *tabwriter.Writer, count int, pooled bool) {
 	t.Run(fmt.Sprintf("%d pooled %t", count, pooled), func(t *testing.T) {
 		s := cluster(t).NewSpace(t)

@@ -11,20 +11,20 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// The example classes, deploy/kubernetes/examples/local, and that of deployed/classes.
+// The example classes, deploy/kubernetes/examples/local, and the class of deployed/classes.
 const (
 	ext4      = "stowage-local"
 	xfs       = "stowage-local-xfs"
 	directory = "stowage-local-directory"
 )
 
-// writes makes a file of 4 MiB with its checksum, and checks proves it.
+// writes creates a file of 4 MiB with its checksum, and checks verifies it.
 const (
 	writes = "set -e; dd if=/dev/urandom of=/data/file bs=1M count=4 2>/dev/null; md5sum /data/file > /data/sum; sync; "
 	checks = "set -e; md5sum -c /data/sum; "
 )
 
-// TestClaimToPod gives a pod a volume of each class; the next pod finds the data.
+// TestClaimToPod gives a pod a volume of each class. The next pod finds the data.
 func TestClaimToPod(t *testing.T) {
 	t.Parallel()
 	for class, want := range map[string]string{ext4: "ext4", xfs: "xfs", directory: ""} {
@@ -68,7 +68,7 @@ func asProposed(t *testing.T, volume *corev1.PersistentVolume, claim *corev1.Per
 	withoutSecrets(t, volume)
 }
 
-// withoutSecrets checks that a volume refers to no secret and holds nothing but what its driver needs.
+// withoutSecrets checks that a volume refers to no secret and holds only what its driver needs.
 func withoutSecrets(t *testing.T, volume *corev1.PersistentVolume) {
 	t.Helper()
 	csi := volume.Spec.CSI
@@ -84,14 +84,14 @@ func withoutSecrets(t *testing.T, volume *corev1.PersistentVolume) {
 	for key := range csi.VolumeAttributes {
 		switch key {
 		case "storage.kubernetes.io/csiProvisionerIdentity", "stowage.dev/context":
-		case "server", "share", "subDir": // Of nfs: where the volume is, as administrators know it.
+		case "server", "share", "subDir": // Of nfs: the location of the volume, as administrators know it.
 		default:
 			t.Errorf("the volume carries the attribute %s", key)
 		}
 	}
 }
 
-// TestFSGroup gives a volume to a pod without root, by its group.
+// TestFSGroup gives a volume to a pod that does not run as root, with an fsGroup.
 func TestFSGroup(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{ext4, xfs, directory} {
@@ -111,7 +111,7 @@ func TestFSGroup(t *testing.T) {
 	}
 }
 
-// TestSubPath mounts a folder of a volume, and the whole of it to read only, in one pod.
+// TestSubPath mounts a folder of a volume, and the whole volume read-only, in one pod.
 func TestSubPath(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -127,7 +127,7 @@ func TestSubPath(t *testing.T) {
 	}
 }
 
-// TestReadOnly mounts a claim for reading only, as the claim's volume source asks.
+// TestReadOnly mounts a claim read-only, as the pod's volume source asks.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	for _, class := range []string{ext4, xfs, directory} {
@@ -146,7 +146,7 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestBlock gives pods a raw device of exactly the size of the volume; what is written stays.
+// TestBlock gives pods a raw device of exactly the volume's size. The written data persists.
 func TestBlock(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -164,7 +164,7 @@ func TestBlock(t *testing.T) {
 	}
 }
 
-// TestEphemeral gives a pod a volume that goes with the pod.
+// TestEphemeral gives a pod a volume that is deleted with the pod.
 func TestEphemeral(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -187,7 +187,7 @@ func TestEphemeral(t *testing.T) {
 	s.UntilGone(workload.Volumes(), volume.Name)
 }
 
-// TestReadWriteOncePod keeps a second pod waiting, with an event that says why, until the first one is gone.
+// TestReadWriteOncePod keeps a second pod waiting, with an event that gives the reason, until the first one is gone.
 func TestReadWriteOncePod(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)

@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/workload"
 )
 
-// TestVolumeSet fills a set, binds claims to its volumes until the maximum, and takes it down step by step.
+// TestVolumeSet fills a set, binds claims to its volumes up to the maximum, and shrinks it step by step.
 func TestVolumeSet(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -53,8 +53,8 @@ func TestVolumeSet(t *testing.T) {
 	shrinks(s, set)
 }
 
-// TestVolumeSetAttributes keeps volumes ready with attributes and mount options of their own: a claim of their class
-// binds to one, another does not, and a pod finds both.
+// TestVolumeSetAttributes keeps volumes ready with their own attributes and mount options. A claim with their
+// VolumeAttributesClass binds to one, another claim does not, and a pod finds both applied.
 func TestVolumeSetAttributes(t *testing.T) {
 	t.Parallel()
 	const attributes = "stowage-local-sequential"
@@ -81,8 +81,8 @@ func TestVolumeSetAttributes(t *testing.T) {
 	}
 }
 
-// TestVolumeSetMoved gives the template of a set another class. While an unbound volume is left in the first one, no
-// clone is made there.
+// TestVolumeSetMoved gives the template of a set another class. While an unbound volume is left in the first class, no
+// clone is created there.
 func TestVolumeSetMoved(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -110,7 +110,7 @@ func TestVolumeSetMoved(t *testing.T) {
 	s.DeleteSet(set)
 }
 
-// refusesClones asks for clones in the class of a set, by each way in which a claim gets a class.
+// refusesClones requests clones in the class of a set, in each way that a claim can get a class.
 func refusesClones(s *workload.Space, set, class string) {
 	s.T.Helper()
 	claims, clone := s.Client.CoreV1().PersistentVolumeClaims(s.Namespace), workload.FromClaim("dynamic")
@@ -136,8 +136,8 @@ func refusesClones(s *workload.Space, set, class string) {
 	s.DeleteClaim(late.Name)
 }
 
-// bindsToReady makes a claim, which must have one of the set's volumes: one that was there before it, or, when
-// Kubernetes' controller and the manager choose at the same moment, the volume that replaced the first choice.
+// bindsToReady creates a claim, which must be bound to one of the set's volumes: one that existed before the claim, or,
+// when Kubernetes' controller and the manager choose at the same moment, the volume that replaced the first choice.
 func bindsToReady(s *workload.Space, set, name, class string) {
 	s.T.Helper()
 	ready := s.SetVolumes(set)
@@ -154,7 +154,7 @@ func bindsToReady(s *workload.Space, set, name, class string) {
 	}
 }
 
-// unbound is a volume of the set that no claim has.
+// unbound returns a volume of the set that has no claim.
 func unbound(s *workload.Space, set string) corev1.PersistentVolume {
 	s.T.Helper()
 	for _, volume := range s.SetVolumes(set) {
@@ -166,7 +166,7 @@ func unbound(s *workload.Space, set string) corev1.PersistentVolume {
 	return corev1.PersistentVolume{}
 }
 
-// deletedByHand deletes an unbound PersistentVolume: its volume goes too, and another comes.
+// deletedByHand deletes an unbound PersistentVolume. Its volume is deleted too, and another is created.
 func deletedByHand(s *workload.Space, set string) {
 	s.T.Helper()
 	volume := unbound(s, set)
@@ -206,8 +206,8 @@ func shrinks(s *workload.Space, set string) {
 	}
 }
 
-// TestVolumeSetExample applies the example of docs/guides/volume-sets.md, whose class waits for a pod. It is alone:
-// claims of other tests are of this class.
+// TestVolumeSetExample applies the example of docs/guides/volume-sets.md, whose class waits for a pod. The test runs
+// alone, because claims of other tests use this class.
 func TestVolumeSetExample(t *testing.T) {
 	s := cluster(t).NewSpace(t)
 	folder := filepath.Join(tree, "deploy/kubernetes/examples/volume-sets")
@@ -230,7 +230,8 @@ func TestVolumeSetExample(t *testing.T) {
 	s.Run(workload.Pod("reader", checks, workload.At("data")))
 }
 
-// TestVolumeSetRefused makes sets that cannot be, or cannot be filled: each is told why, and none leaves anything.
+// TestVolumeSetRefused creates sets that are invalid or cannot be filled. Each reports the reason, and none leaves
+// anything behind.
 func TestVolumeSetRefused(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
@@ -271,7 +272,7 @@ func TestVolumeSetRefused(t *testing.T) {
 	}
 }
 
-// saysOf waits until a set has no slots and its condition says the words.
+// saysOf waits until a set has no slots and its condition contains the words.
 func saysOf(s *workload.Space, name, reason, words string) {
 	s.T.Helper()
 	workload.Until(s, workload.Sets(), name, "says "+words, func(set *v1alpha1.PersistentVolumeSet) bool {
@@ -280,8 +281,8 @@ func saysOf(s *workload.Space, name, reason, words string) {
 	})
 }
 
-// TestVolumeSetKilled kills the manager again and again while claims come and go: there are never more volumes than the
-// maximum, and at the end there is a volume for each PersistentVolume and a PersistentVolume for each volume.
+// TestVolumeSetKilled kills the manager again and again while claims come and go. There are never more volumes than the
+// maximum. At the end, volumes and PersistentVolumes match one to one.
 func TestVolumeSetKilled(t *testing.T) {
 	s := cluster(t).NewSpace(t)
 	t.Logf("to repeat the plan, -seed %d", *seed)
@@ -338,7 +339,7 @@ func killManager(ctx context.Context, c *workload.Cluster, random *rand.Rand) er
 	return nil
 }
 
-// sameOnNode compares the volumes on the node with the PersistentVolumes of the set, where no other test has any.
+// sameOnNode compares the volumes on the node with the PersistentVolumes of the set, while no other test has any.
 func sameOnNode(s *workload.Space, set string) error {
 	view, err := s.Look(s.Context())
 	if err != nil {

@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// claim is what a user writes.
+// claim is the manifest that a user writes.
 const claim = `
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -40,7 +40,7 @@ spec:
   resources: {requests: {storage: 1Gi}}
 `
 
-// pod appends a line to a file in the volume, and says what the file has.
+// pod appends a line to a file in the volume, and prints the file.
 const pod = `
 apiVersion: v1
 kind: Pod
@@ -78,7 +78,7 @@ func run(ctx context.Context, o deployed.Options) error {
 	return s.err
 }
 
-// shell runs commands and shows them, until one fails.
+// shell runs commands and prints them, until one fails.
 type shell struct {
 	ctx     context.Context
 	cluster *access.Cluster

@@ -15,11 +15,11 @@ import (
 const (
 	// Driver is the name of the driver, and of the provisioner in its classes.
 	Driver = "local" + Drivers
-	// Drivers is the end of the names of all drivers, after the backend's.
+	// Drivers is the suffix of every driver's name; the backend's name comes before it.
 	Drivers = ".csi.stowage.dev"
-	// Namespace is where the driver's pod is.
+	// Namespace is the namespace of the driver's pod.
 	Namespace = "stowage-system"
-	// StatefulSet is what keeps the driver's pod.
+	// StatefulSet is the owner of the driver's pod.
 	StatefulSet = "stowage-local-standalone"
 	// Pod is the driver's pod.
 	Pod = StatefulSet + "-0"
@@ -40,7 +40,7 @@ type Options struct {
 	Tree string    // the root of the source tree
 	Data string    // the folder of the cluster's data
 	Out  io.Writer // progress
-	// Directories adds a pool of directories, which the manifests do not have, and a class of it.
+	// Directories adds a pool of directories, which the manifests do not contain, and a class for it.
 	Directories bool
 }
 
@@ -52,7 +52,7 @@ func (o Options) manifests() (driver, classes string) {
 	return "tests/e2e/deployed/demo", examples
 }
 
-// Up brings the cluster up, or takes the one that is, and deploys the driver of this tree with its example classes. It
+// Up brings the cluster up, or uses a running one, and deploys the driver of this tree with its example classes. It
 // returns when the driver is ready.
 func Up(ctx context.Context, o Options) (*access.Cluster, error) {
 	if err := o.run(o.cluster(ctx, "up")); err != nil {
@@ -78,7 +78,7 @@ func (o Options) cluster(ctx context.Context, command string) *exec.Cmd {
 func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 	begun := time.Now()
 	kubectl := func(args ...string) error { return o.run(c.KubectlCommand(ctx, args...)) }
-	// A cluster that was up already may run the image of an earlier build under the same name.
+	// A cluster that was already up may run an earlier build's image of the same name.
 	if err := kubectl("delete", "pod", Pod, "--namespace", Namespace, "--ignore-not-found"); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (o Options) deploy(ctx context.Context, c *access.Cluster) error {
 	return nil
 }
 
-// registered waits until the kubelet knows the driver: claims that are made before are provisioned later.
+// registered waits until the kubelet knows the driver. Claims created earlier are provisioned later.
 func (o Options) registered(ctx context.Context, c *access.Cluster) error {
 	for _, node := range c.Nodes() {
 		path := "jsonpath={.spec.drivers[?(@.name=='" + Driver + "')].topologyKeys}"

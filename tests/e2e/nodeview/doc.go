@@ -1,3 +1,3 @@
-// Package nodeview looks at a node from the outside, as an operator with a shell on it does: what volumes and snapshots
-// are on its disks, which loop devices serve them, and what is mounted. The tests compare it with what the API says.
+// Package nodeview looks at a node as an operator with a shell on it does: the volumes and snapshots on its disks, the
+// loop devices that serve them, and the mounts. The tests compare these with the API.
 package nodeview

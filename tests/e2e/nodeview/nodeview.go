@@ -12,25 +12,25 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/leftovers"
 )
 
-// data is the driver's data folder on the node: standalone.yaml, --data-dir.
+// data is the driver's data folder on the node: --data-dir in standalone.yaml.
 const data = "/var/lib/stowage"
 
-// View is what a node has of volumes.
+// View is the state of the volumes on a node.
 type View struct {
-	Entries []string // paths of volumes, snapshots and everything half made or half deleted, below the pools
-	Staged  []string // paths of the records of what is staged
+	Entries []string // paths of volumes, snapshots, and partly created or deleted ones, below the pools
+	Staged  []string // paths of the staging records
 	Mounts  []Mount  // of the driver's volumes
-	Loops   []string // all loop devices of the machine with their files' paths, which are those of any cluster
+	Loops   []string // all loop devices of the machine, of any cluster, with the paths of their files
 	Own     []string // loop devices whose files are in the driver's data folder
 }
 
 // Mount is a mount of a volume.
 type Mount struct {
-	ID     string // unique for as long as the mount is there: proc_pid_mountinfo(5)
+	ID     string // unique while the mount exists: proc_pid_mountinfo(5)
 	Target string
 }
 
-// Look looks at the node.
+// Look collects the node's view.
 func Look(ctx context.Context, c *access.Cluster, node string) (View, error) {
 	entries, err := run(ctx, c, node, "find", data+"/pools", "-mindepth", "3", "-maxdepth", "3")
 	if err != nil {
@@ -58,7 +58,7 @@ func ReadFile(ctx context.Context, c *access.Cluster, node, file string) (string
 	return strings.Join(lines, "\n"), err
 }
 
-// Available is the room on the filesystem of the driver's data, in bytes, and the filesystem's size.
+// Available returns the free space and the size of the filesystem that holds the driver's data, in bytes.
 func Available(ctx context.Context, c *access.Cluster, node string) (free, size int64, err error) {
 	lines, err := run(ctx, c, node, "stat", "--file-system", "--format", "%a %b %S", data)
 	if err != nil {
@@ -71,7 +71,7 @@ func Available(ctx context.Context, c *access.Cluster, node string) (free, size 
 	return free * block, size * block, nil
 }
 
-// parse keeps the mounts that the kubelet asked the driver for.
+// parse returns the mounts of the kubelet's CSI volumes.
 func parse(lines []string) []Mount {
 	var mounts []Mount
 	for _, line := range lines {
@@ -87,7 +87,7 @@ func parse(lines []string) []Mount {
 	return mounts
 }
 
-// Of lists what the view has of a volume or snapshot with the handle, or with the PersistentVolume's name.
+// Of lists the view's entries for a volume or snapshot, by its handle or its PersistentVolume's name.
 func (v View) Of(names ...string) []string {
 	var found []string
 	for _, one := range slices.Concat(v.Entries, v.Loops, targets(v.Mounts)) {
@@ -98,10 +98,10 @@ func (v View) Of(names ...string) []string {
 	return found
 }
 
-// All lists everything of this cluster.
+// All lists every entry of this cluster.
 func (v View) All() []string { return slices.Concat(v.Entries, v.Staged, targets(v.Mounts), v.Own) }
 
-// Handles are the handles of the volumes on the disks.
+// Handles returns the handles of the volumes on the disks.
 func (v View) Handles() []string {
 	var handles []string
 	for _, entry := range v.Entries {
@@ -133,7 +133,8 @@ func run(ctx context.Context, c *access.Cluster, node string, argv ...string) ([
 	return strings.FieldsFunc(string(out), func(r rune) bool { return r == '\n' }), nil
 }
 
-// ContainerSignal is the command, on the node, that sends a container's first process a signal, such as SIGKILL.
+// ContainerSignal returns the command, for the node, that sends a signal such as SIGKILL to a container's first
+// process.
 func ContainerSignal(c *access.Cluster, id, signal string) []string {
 	return []string{
 		filepath.Join(c.Data(), "programs", "ctr"), "--address", "/run/containerd/containerd.sock", "--namespace", "k8s.io",
