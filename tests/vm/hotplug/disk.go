@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// Model is what a disk looks like to the guest.
+// Model is the kind of disk that the guest sees.
 type Model string
 
 // The models of disks.
@@ -23,30 +23,30 @@ const (
 	Virtio Model = "virtio-blk-pci" // as with OpenStack: a serial of at most 20 characters; it can grow
 )
 
-// Disk is what is plugged in.
+// Disk describes a disk to plug in.
 type Disk struct {
 	Model  Model
 	Serial string
 	Bytes  int64
-	// File is what is on it, by its name in the folder shared with the host: it is made or grown to so many bytes, and
-	// stays when the disk is unplugged. Without a name the disk is blank, and what is on it goes with it.
+	// File is the name of the disk's content in the folder shared with the host. It is created, or grown to Bytes, and
+	// stays when the disk is unplugged. Without a name the disk is blank, and its content is lost when it is unplugged.
 	File string
 }
 
-// Plugged is a disk that the guest has.
+// Plugged is a disk that is plugged into the guest.
 type Plugged struct {
 	Disk
 	disknode.Node
 
 	machine *Machine
 	port    int
-	taken   string   // the file that says that the port is taken
-	before  []string // the block devices that there were before it
+	taken   string   // the file that marks the port as taken
+	before  []string // the block devices that existed before it
 }
 
 func (p *Plugged) id() string { return fmt.Sprintf("plugged%d", p.port) }
 
-// Plug plugs a disk in and waits until the guest has it. There is room for four.
+// Plug plugs a disk in and waits until the guest has it. There are four ports.
 func (m *Machine) Plug(ctx context.Context, d Disk) (*Plugged, error) {
 	for port := range wire.SparePorts {
 		p := &Plugged{Disk: d, machine: m, port: port}
@@ -76,7 +76,7 @@ func (m *Machine) Plug(ctx context.Context, d Disk) (*Plugged, error) {
 	return nil, fmt.Errorf("all %d ports for disks are taken", wire.SparePorts)
 }
 
-// prepare sees to it that what is to be on a disk has at least the disk's size.
+// prepare makes sure that a disk's content has at least the disk's size.
 func prepare(path string, bytes int64) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -110,7 +110,7 @@ func (p *Plugged) plug() (err error) {
 	return nil
 }
 
-// appear waits for the device node of the disk with the serial. Another disk may have the same.
+// appear waits for the device node of the disk with the serial. Another disk may have the same serial.
 func (p *Plugged) appear(ctx context.Context) error {
 	return until(ctx, "a disk with the serial "+p.Serial, func() (bool, error) {
 		now, err := blocks()
@@ -122,7 +122,7 @@ func (p *Plugged) appear(ctx context.Context) error {
 				continue
 			}
 			for _, name := range []string{"serial", "device/serial"} {
-				// Many have none, and some are gone this moment.
+				// Many have no serial, and some are just being removed.
 				text, err := os.ReadFile(filepath.Join("/sys/block", block, name))
 				if err == nil && strings.TrimSpace(string(text)) == p.Serial {
 					p.Node, err = disknode.At(filepath.Join("/dev", block))
@@ -134,7 +134,7 @@ func (p *Plugged) appear(ctx context.Context) error {
 	})
 }
 
-// blocks are the names of all block devices.
+// blocks returns the names of all block devices.
 func blocks() (names []string, err error) {
 	entries, err := os.ReadDir("/sys/block")
 	for _, entry := range entries {
@@ -143,12 +143,12 @@ func blocks() (names []string, err error) {
 	return names, err
 }
 
-// Grow makes the disk larger, as a cloud does while it is in use. An NVMe disk of QEMU's cannot.
+// Grow enlarges the disk, as a cloud does while it is in use. QEMU's NVMe disks cannot grow.
 func (p *Plugged) Grow(bytes int64) error {
 	return p.machine.command("block_resize", map[string]any{"node-name": p.id(), "size": bytes})
 }
 
-// Unplug takes the disk away and waits until the guest has let go of it.
+// Unplug unplugs the disk and waits until the guest has released it.
 func (p *Plugged) Unplug(ctx context.Context) error {
 	if err := p.eject(ctx); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (p *Plugged) Unplug(ctx context.Context) error {
 	return errors.Join(err, p.machine.command("blockdev-del", map[string]any{"node-name": p.id()}), os.Remove(p.taken))
 }
 
-// eject asks the guest to let go of the disk. QEMU refuses while the guest is still busy with having got it.
+// eject asks the guest to release the disk. QEMU refuses while the guest is still busy adding it.
 func (p *Plugged) eject(ctx context.Context) (last error) {
 	err := until(ctx, "anybody who lets go of "+p.Path, func() (bool, error) {
 		if last = p.machine.command("device_del", map[string]any{"id": p.id()}); errors.Is(last, errRefused) {
@@ -177,7 +177,7 @@ func (p *Plugged) eject(ctx context.Context) (last error) {
 	return err
 }
 
-// until asks until it is so.
+// until polls until so returns true.
 func until(ctx context.Context, what string, so func() (bool, error)) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// answerLimit is how long QEMU may take to answer, and the guest to let go of a disk.
+// answerLimit is the limit for QEMU's answers, and for the guest to release a disk.
 const answerLimit = 2 * time.Minute
 
-// Machine is a connection to QEMU's monitor. It is not for concurrent use.
+// Machine is a connection to QEMU's monitor. It is not safe for concurrent use.
 type Machine struct {
 	conn   net.Conn
 	reader *bufio.Reader
 	last   int      // the number of the last command
-	gone   []string // devices that were deleted, as events told
+	gone   []string // devices that were deleted, according to events
 }
 
-// message is what QEMU sends: an answer, an event, or the greeting. See docs/interop/qmp-spec in QEMU's sources.
+// message is a message of QEMU: an answer, an event, or the greeting. See docs/interop/qmp-spec in QEMU's sources.
 type message struct {
 	ID    int             `json:"id"`
 	OK    json.RawMessage `json:"return"`
@@ -48,7 +48,7 @@ func Connect(ctx context.Context) (*Machine, error) {
 		return nil, err
 	}
 	m := &Machine{conn: conn, reader: bufio.NewReader(conn)}
-	// The monitor knows nothing of connections: for all but the first this has been said already, and is an error.
+	// The monitor does not distinguish connections: this command is an error on all but the first.
 	err = m.command("qmp_capabilities", nil)
 	if err != nil && !errors.Is(err, errRefused) {
 		return nil, errors.Join(err, conn.Close())
@@ -59,10 +59,10 @@ func Connect(ctx context.Context) (*Machine, error) {
 // Close ends the connection. Disks stay plugged in.
 func (m *Machine) Close() error { return m.conn.Close() }
 
-// errRefused says that QEMU answered with an error.
+// errRefused reports that QEMU answered with an error.
 var errRefused = errors.New("QEMU refuses")
 
-// command makes QEMU do something, and waits for its answer.
+// command runs a QEMU command, and waits for its answer.
 func (m *Machine) command(name string, arguments map[string]any) error {
 	m.last++
 	request := map[string]any{"execute": name, "id": m.last}
@@ -91,7 +91,7 @@ func (m *Machine) command(name string, arguments map[string]any) error {
 	}
 }
 
-// read takes the next message, and notes which devices are gone.
+// read reads the next message, and records deleted devices.
 func (m *Machine) read() (message, error) {
 	var got message
 	if err := m.conn.SetReadDeadline(time.Now().Add(answerLimit)); err != nil {

@@ -14,11 +14,11 @@ import (
 // disk is the guest's root filesystem: the first NVMe disk.
 const disk = "/dev/nvme0n1"
 
-// diskLimit is how long the disk may take to appear: less than the silence after which a guest is taken to hang
-// (qemu.DefaultSilence), so that it is known why.
+// diskLimit is the limit for the disk to appear. It is shorter than the silence after which a guest counts as hanging
+// (qemu.DefaultSilence), so that the cause is reported.
 const diskLimit = time.Minute
 
-// workArgument makes this program the one that works, and not process 1.
+// workArgument makes this program do the work instead of being process 1.
 const workArgument = "work"
 
 func main() {
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// begin moves to the disk and has the work done.
+// begin moves to the disk and starts the work.
 func begin() error {
 	if err := mounts(early()); err != nil {
 		return err
@@ -47,7 +47,7 @@ func begin() error {
 	if err := moveToDisk(); err != nil {
 		return err
 	}
-	// The link is to the program itself, wherever its file was.
+	// The link refers to the program itself, wherever its file was.
 	process, err := os.StartProcess("/proc/self/exe", []string{"init", workArgument}, &os.ProcAttr{
 		Env: environment(), Files: []*os.File{os.Stdin, os.Stdout, os.Stderr},
 	})
@@ -61,7 +61,7 @@ func environment() []string {
 	return []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8"}
 }
 
-// moveToDisk makes the disk the root of this process and of the kernel's threads, which share it with process 1: the
+// moveToDisk makes the disk the root of this process and of the kernel's threads, which share process 1's root. The
 // kernel then finds modprobe there.
 func moveToDisk() error {
 	const root = "/root"
@@ -85,7 +85,7 @@ func moveToDisk() error {
 	return os.Chdir("/")
 }
 
-// mountDisk waits for the disk, which the kernel finds in its own time.
+// mountDisk waits for the disk, which the kernel detects asynchronously.
 func mountDisk(path string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -99,7 +99,7 @@ func mountDisk(path string) error {
 	}
 }
 
-// reap waits for all that become children of process 1, until the one with the number has ended.
+// reap reaps all children of process 1 until the process with the ID has ended.
 func reap(pid int) error {
 	for {
 		var status unix.WaitStatus
@@ -123,7 +123,7 @@ func wrap(what string, err error) error {
 	return nil
 }
 
-// run runs a program; what it says is part of the error.
+// run runs a program. Its output is part of the error.
 func run(argv ...string) error {
 	cmd := exec.CommandContext(context.Background(), argv[0], argv[1:]...)
 	text, err := cmd.CombinedOutput()

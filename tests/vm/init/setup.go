@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// place is something to mount.
+// place is a filesystem to mount.
 type place struct{ source, path, fsType, options string }
 
-// early is what is needed to find the disk.
+// early returns the filesystems that are needed to find the disk.
 func early() []place {
 	return []place{{"proc", "/proc", "proc", ""}, {"dev", "/dev", "devtmpfs", "mode=0755"}}
 }
 
-// late is the rest of what every Linux has.
+// late returns the other usual filesystems.
 func late() []place {
 	return []place{
 		{"sys", "/sys", "sysfs", ""},
@@ -30,7 +30,7 @@ func late() []place {
 	}
 }
 
-// modules is what the kernel cannot load by itself when it is first needed.
+// modules returns the modules that the kernel cannot load by itself on first use.
 func modules() []string {
 	return []string{"virtio_pci", "virtiofs", "virtio_net", "virtio_blk", "loop", "dm_mod"}
 }
@@ -47,7 +47,7 @@ func mounts(places []place) error {
 	return nil
 }
 
-// setUp makes a Linux of the kernel, and mounts the shared folder.
+// setUp sets up a usual Linux environment, and mounts the shared folder.
 func setUp() error {
 	if err := mounts(late()); err != nil {
 		return err
@@ -58,12 +58,12 @@ func setUp() error {
 	if err := mounts([]place{{wire.Share, wire.SharePoint, "virtiofs", ""}}); err != nil {
 		return err
 	}
-	// QEMU's user network gives the host's loopback address this side of its gateway: 10.0.2.2.
+	// QEMU's user network exposes the host's loopback address as its gateway: 10.0.2.2.
 	return errors.Join(unix.Sethostname([]byte("guest")),
 		address("lo", netip.MustParseAddr("127.0.0.1"), 8), address("eth0", netip.MustParseAddr("10.0.2.15"), 24))
 }
 
-// links makes the links that udev would.
+// links creates the links that udev would create.
 func links() error {
 	for name, target := range map[string]string{
 		"/dev/fd": "/proc/self/fd", "/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1",
@@ -76,7 +76,7 @@ func links() error {
 	return nil
 }
 
-// address gives an interface its address and brings it up (netdevice(7)).
+// address configures an interface's address and brings it up (netdevice(7)).
 func address(name string, ip netip.Addr, bits int) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

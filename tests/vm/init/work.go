@@ -18,7 +18,7 @@ import (
 // port is the second serial port; the first is the console.
 const port = "/dev/ttyS1"
 
-// work is what the process that is not process 1 does.
+// work is the main function of the process that is not process 1.
 func work() {
 	out, err := openPort()
 	if err != nil {
@@ -28,12 +28,12 @@ func work() {
 	host := wire.NewSender(out)
 	if err := runJob(host); err != nil {
 		fmt.Fprintln(os.Stderr, "init:", err)
-		_ = host.Send(wire.Frame{Kind: wire.Broken, Text: err.Error()}) // The console says it too.
+		_ = host.Send(wire.Frame{Kind: wire.Broken, Text: err.Error()}) // The console shows it too.
 		os.Exit(1)
 	}
 }
 
-// openPort opens the port and keeps the terminal's driver from changing what is written.
+// openPort opens the port, and configures the terminal driver not to change the output.
 func openPort() (*os.File, error) {
 	file, err := os.OpenFile(port, os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -69,7 +69,7 @@ func runJob(host *wire.Sender) error {
 	return host.Send(wire.Frame{Kind: wire.Done, Seconds: uptime()})
 }
 
-// pulse says that the guest is alive until stop is called.
+// pulse reports that the guest is alive until stop is called.
 func pulse(host *wire.Sender) (stop func()) {
 	ended := make(chan struct{})
 	go func() {
@@ -80,14 +80,14 @@ func pulse(host *wire.Sender) (stop func()) {
 			case <-ended:
 				return
 			case <-tick.C:
-				_ = host.Send(wire.Frame{Kind: wire.Alive, Seconds: uptime()}) // The host misses it and asks why.
+				_ = host.Send(wire.Frame{Kind: wire.Alive, Seconds: uptime()}) // The host notices the silence.
 			}
 		}
 	}()
 	return func() { close(ended) }
 }
 
-// output sends what a program writes.
+// output sends a program's output to the host.
 type output struct {
 	host *wire.Sender
 	name string
@@ -114,7 +114,7 @@ func runProgram(host *wire.Sender, p wire.Program) error {
 	if cmd.ProcessState == nil {
 		return fmt.Errorf("%s: %w", p.Name, err)
 	}
-	// What is left of its process group goes with it; mostly there is nothing.
+	// End the rest of its process group; usually there is none.
 	_ = unix.Kill(-cmd.ProcessState.Pid(), unix.SIGKILL)
 	if errors.Is(err, exec.ErrWaitDelay) {
 		fmt.Fprintf(output{host, p.Name}, "init: %s left a process behind that holds its output\n", p.Name)
@@ -122,7 +122,7 @@ func runProgram(host *wire.Sender, p wire.Program) error {
 	return host.Send(wire.Frame{Kind: wire.End, Program: p.Name, Code: code(cmd.ProcessState), Seconds: uptime()})
 }
 
-// code is the exit code as a shell gives it: 128 and more for signals.
+// code returns the exit code in the form of a shell: 128 plus the number for signals.
 func code(state *os.ProcessState) int {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if ok && status.Signaled() {
@@ -131,7 +131,7 @@ func code(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// uptime is how long the kernel has been running, in seconds.
+// uptime returns the time since the kernel started, in seconds.
 func uptime() float64 {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &now); err != nil {

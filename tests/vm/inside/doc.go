@@ -1,3 +1,3 @@
-// Package inside is for tests that must run in the guest and nowhere else: they start and stop the kernel's NFS server
-// or change the firewall. Outside they fail, and say what to run.
+// Package inside supports tests that must run only in the guest, because they start and stop the kernel's NFS server or
+// change the firewall. Outside the guest they fail with a message that says what to run.
 package inside

@@ -12,10 +12,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// ErrOutside says that this is no guest of tests/vm/run.
+// ErrOutside reports that this machine is not a guest of tests/vm/run.
 var ErrOutside = errors.New("this runs in the guest that tests/vm/run boots, and nowhere else: use make vm-test")
 
-// Check fails with ErrOutside when this is no guest: the mark on the kernel's command line is missing.
+// Check returns ErrOutside outside the guest, where the mark on the kernel's command line is missing.
 func Check() error {
 	text, err := os.ReadFile("/proc/cmdline")
 	if err != nil {
@@ -27,8 +27,8 @@ func Check() error {
 	return nil
 }
 
-// Main is for TestMain: it returns the exit code of the tests, which run in a mount namespace of their own. Outside
-// the guest it fails.
+// Main runs the tests of a package in their own mount namespace, and returns the exit code for TestMain. Outside the
+// guest it fails.
 func Main(m *testing.M) int {
 	if err := Check(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -9,17 +9,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/inside"
 )
 
-// How says what becomes of packets to the server.
+// How is the treatment of packets to the server.
 type How string
 
-// What becomes of them.
+// The treatments.
 const (
-	Drop  How = "drop"                   // they vanish, as when the server or the network is down: clients wait
-	Reset How = "reject with tcp reset"  // they are refused, as when nothing listens
-	table     = "inet stowage_vm_blocks" // the firewall's table; nothing else is in it
+	Drop  How = "drop"                   // they are lost, as when the server or the network is down: clients wait
+	Reset How = "reject with tcp reset"  // they are refused, as when no process listens
+	table     = "inet stowage_vm_blocks" // the firewall's table, for these rules only
 )
 
-// Block keeps packets from the ports of the server, those of NFS and of mountd, also on connections that are there.
+// Block blocks packets to the server's NFS and mountd ports, including those of existing connections.
 func Block(ctx context.Context, how How) error {
 	if err := inside.Check(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func Block(ctx context.Context, how How) error {
 		table, Port, MountPort, how))
 }
 
-// Unblock lets packets through again. Without a Block it is no harm.
+// Unblock lets packets through again. Without a Block it has no effect.
 func Unblock(ctx context.Context) error {
 	if err := inside.Check(); err != nil {
 		return err

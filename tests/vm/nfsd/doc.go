@@ -1,6 +1,6 @@
-// Package nfsd runs the kernel's NFS server in the guest, for tests of what happens to a client when things go wrong:
-// the server is stopped, killed or started again, its port is blocked or slow, an export is taken away, made read-only
-// or another thing, or is full.
+// Package nfsd runs the kernel's NFS server in the guest, for tests of a client's behaviour when the server fails: the
+// server is stopped, killed or restarted, its port is blocked or slow, or an export is removed, made read-only,
+// replaced or filled.
 //
 //	server, err := nfsd.Start(ctx, nfsd.Config{})
 //	err = server.Export(ctx, nfsd.Export{Path: "/srv/a"})       // 127.0.0.1:/srv/a by NFS 3, 4.1 and 4.2
@@ -21,6 +21,6 @@
 //	stale file handle    the same: handles hold the FSID
 //	full, or small       NewFilesystem, Filesystem.Fill
 //
-// There is one kernel and so one server: Start fails while another is running, and everything here fails outside the
-// guest (package inside). A test that died may have left a server running: Clear.
+// The guest's kernel has only one server: Start fails while one is running, and everything here fails outside the guest
+// (package inside). Clear stops a server that a dead test has left running.
 package nfsd

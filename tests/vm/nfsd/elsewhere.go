@@ -27,17 +27,17 @@ const (
 	ready               = "ready"
 )
 
-// Elsewhere is a second server, as good as on another machine: it has a network, a name, threads and exports of its
-// own. What is done to the first, it does not notice.
+// Elsewhere is a second server that behaves like one on another machine: it has its own network, name, threads and
+// exports. Changes to the first server do not affect it.
 type Elsewhere struct {
-	Address string // where it is
-	Path    string // what it exports
+	Address string // its IP address
+	Path    string // the exported folder
 	cmd     *exec.Cmd
 	input   io.Closer
 }
 
-// ElsewhereMain is for the begin of TestMain of programs that use StartElsewhere: in the process of the second server
-// it does not return.
+// ElsewhereMain must be called first in TestMain of programs that use StartElsewhere. In the process of the second
+// server it does not return.
 func ElsewhereMain() {
 	if len(os.Args) != 3 || os.Args[1] != elsewhereWord {
 		return
@@ -49,8 +49,8 @@ func ElsewhereMain() {
 	os.Exit(0)
 }
 
-// StartElsewhere starts the second server, with one export, by NFS 4 only. It runs until it is stopped, or this process
-// ends.
+// StartElsewhere starts the second server, with one export, for NFS 4 only. It runs until it is stopped, or this
+// process ends.
 func StartElsewhere(ctx context.Context) (*Elsewhere, error) {
 	if err := inside.Check(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func StartElsewhere(ctx context.Context) (*Elsewhere, error) {
 	return e, nil
 }
 
-// connect lays the cable and tells the second server that it is there.
+// connect creates the virtual cable, and tells the second server that it exists.
 func (e *Elsewhere) connect(ctx context.Context, input io.Writer) error {
 	for _, argv := range [][]string{
 		{"ip", "link", "add", near, "type", "veth", "peer", "name", far, "netns", fmt.Sprint(e.cmd.Process.Pid)},
@@ -104,11 +104,11 @@ func (e *Elsewhere) connect(ctx context.Context, input io.Writer) error {
 
 // Stop ends the second server.
 func (e *Elsewhere) Stop() error {
-	_ = e.input.Close() // It was closed if there is no network.
+	_ = e.input.Close() // It is already closed if there is no network.
 	return errors.Join(e.cmd.Wait(), os.RemoveAll(e.Path))
 }
 
-// beElsewhere is the second server, until its input ends.
+// beElsewhere runs the second server until its input ends.
 func beElsewhere(ctx context.Context, path string) error {
 	input := bufio.NewReader(os.Stdin)
 	if word, err := input.ReadString('\n'); err != nil {
@@ -117,7 +117,7 @@ func beElsewhere(ctx context.Context, path string) error {
 	if err := setUpElsewhere(ctx); err != nil {
 		return err
 	}
-	// The kernel remembers clients only on the first network, and elsewhere lets nobody cut the time of grace short.
+	// The kernel stores clients only for the first network namespace. In others, the grace period cannot be cut short.
 	server, err := Start(ctx, Config{Versions: []string{"4.1", "4.2"}, Grace: true})
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func beElsewhere(ctx context.Context, path string) error {
 	return errors.Join(err, server.Stop(ctx))
 }
 
-// setUpElsewhere makes the process's machine: its network, and places of its own for what the server's programs keep.
+// setUpElsewhere sets up the process's simulated machine: its network, and its own folders for the server's state.
 func setUpElsewhere(ctx context.Context) error {
 	if err := unix.Sethostname([]byte("elsewhere")); err != nil {
 		return err
@@ -159,7 +159,7 @@ func setUpElsewhere(ctx context.Context) error {
 	return nil
 }
 
-// graceEnds waits until the kernel says that the time of grace is over.
+// graceEnds waits until the kernel reports that the grace period is over.
 func graceEnds() error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Export is a folder that clients may mount.
+// Export is a folder that clients can mount.
 type Export struct {
-	// Path is made when it is not there. Below /srv it is on the guest's disk; other filesystems than ext4, xfs and
+	// Path is created if it does not exist. Below /srv it is on the guest's disk. Filesystems other than ext4, xfs and
 	// btrfs need an FSID.
 	Path string
-	// Client is who may mount it: an address, a network or *, which an empty one stands for.
+	// Client is the address or network that may mount it, or * for any. The default is *.
 	Client string
-	// Options are exports(5)'s: ro, no_root_squash, sec=sys. Those that follow come before them: rw, no_subtree_check,
-	// root_squash.
+	// Options are those of exports(5), for example ro, no_root_squash, sec=sys. They follow the defaults rw,
+	// no_subtree_check, root_squash.
 	Options []string
-	// FSID is what file handles know the export by: a number or a UUID. Empty stands for the filesystem's own.
+	// FSID identifies the export in file handles: a number or a UUID. The default is the filesystem's own.
 	FSID string
 }
 
@@ -31,7 +31,7 @@ func (e Export) options() string {
 	return strings.Join(options, ",")
 }
 
-// Export exports a folder, or exports it in another way than before.
+// Export exports a folder, or changes an existing export.
 func (s *Server) Export(ctx context.Context, e Export) error {
 	if err := os.MkdirAll(e.Path, 0o777); err != nil {
 		return err
@@ -42,8 +42,7 @@ func (s *Server) Export(ctx context.Context, e Export) error {
 	return flush(ctx)
 }
 
-// Unexport takes an export away: clients that have it mounted get errors (ESTALE with NFS 4, EACCES or ESTALE with NFS
-// 3).
+// Unexport removes an export. Clients that have it mounted get errors (ESTALE with NFS 4, EACCES or ESTALE with NFS 3).
 func (s *Server) Unexport(ctx context.Context, e Export) error {
 	if err := tool(ctx, "-u", e.target()); err != nil {
 		return err
@@ -53,10 +52,10 @@ func (s *Server) Unexport(ctx context.Context, e Export) error {
 
 func unexportAll(ctx context.Context) error { return tool(ctx, "-ua") }
 
-// flush makes the kernel forget what it knows of exports, and ask mountd again.
+// flush makes the kernel drop its cache of exports, and ask mountd again.
 func flush(ctx context.Context) error { return tool(ctx, "-f") }
 
-// tool runs the program that tells mountd and the kernel what is exported.
+// tool runs the program that configures the exports of mountd and the kernel.
 func tool(ctx context.Context, args ...string) error {
 	return command(ctx, append([]string{"exportfs"}, args...)...) //nolint:misspell // It is called so.
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/inside"
 )
 
-// Filesystem is a small filesystem of its own, to be exported: it can be full, and have reflinks or quotas.
+// Filesystem is a small separate filesystem to export: it can be filled, and have reflinks or quotas.
 type Filesystem struct {
-	Path  string // where it is mounted
+	Path  string // its mount point
 	image string
 }
 
-// NewFilesystem makes a filesystem (ext4, xfs or btrfs) of so many bytes and mounts it at the path, which is made when
-// it is not there. The least size of an xfs is 300 MiB, and that of a btrfs 109 MiB.
+// NewFilesystem creates a filesystem (ext4, xfs or btrfs) of the given size and mounts it at the path, which is created
+// if it does not exist. The minimum size of an xfs is 300 MiB, that of a btrfs 109 MiB.
 func NewFilesystem(ctx context.Context, path, fsType string, bytes int64) (*Filesystem, error) {
 	if err := inside.Check(); err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func NewFilesystem(ctx context.Context, path, fsType string, bytes int64) (*File
 	return f, nil
 }
 
-// Fill takes all the space that there is, also that for root; Empty gives it back.
+// Fill takes all free space, including root's reserve. Empty releases it.
 func (f *Filesystem) Fill() error {
 	file, err := os.Create(f.filler())
 	if err != nil {
@@ -72,16 +72,16 @@ func (f *Filesystem) Fill() error {
 	return nil
 }
 
-// Empty ends what Fill began.
+// Empty removes the data of Fill.
 func (f *Filesystem) Empty() error { return os.Remove(f.filler()) }
 
 func (f *Filesystem) filler() string { return filepath.Join(f.Path, ".filler") }
 
-// busyLimit is how long the server may hold files of a filesystem that is no longer exported.
+// busyLimit is the limit for the server to release files of a filesystem that is no longer exported.
 const busyLimit = 2 * time.Minute
 
-// Close unmounts the filesystem and removes it. It must not be exported any more, and even then the server holds what
-// was used for half a minute: it is best closed after Server.Stop.
+// Close unmounts the filesystem and removes it. It must no longer be exported. Even then the server keeps used files
+// open for half a minute: it is best to call Close after Server.Stop.
 func (f *Filesystem) Close() error {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

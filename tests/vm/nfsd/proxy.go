@@ -12,24 +12,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Proxy stands between clients and the server, and can be slow or cut connections. Clients mount with port=Port().
-// With NFS 3 they also need mountport=20048: mountd is not behind it.
+// Proxy is a proxy between clients and the server that can be slow or cut connections. Clients mount with port=Port().
+// With NFS 3 they also need mountport=20048, because mountd is not behind the proxy.
 type Proxy struct {
 	listener net.Listener
 	group    sync.WaitGroup
 
 	mu     sync.Mutex
 	delay  time.Duration
-	paused chan struct{} // while paused; closed to go on
+	paused chan struct{} // set while paused; closed to continue
 	conns  map[net.Conn]struct{}
 }
 
 // NewProxy starts a proxy on the loopback address.
 func NewProxy(ctx context.Context) (*Proxy, error) { return NewProxyOn(ctx, "127.0.0.1:0") }
 
-// NewProxyOn starts a proxy on an address and port. On 127.0.0.2:2049 it is a server like any other for clients that
-// choose no port, where the server listens on 127.0.0.1 only; but while they have the latter mounted too, they find
-// that both are one server and use the connection that they have.
+// NewProxyOn starts a proxy on an address and port. On 127.0.0.2:2049, clients need no port option if the server
+// listens only on 127.0.0.1. But while such clients have 127.0.0.1 mounted too, they detect that both are one server,
+// and use the existing connection.
 func NewProxyOn(ctx context.Context, address string) (*Proxy, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp4", address)
 	if err != nil {
@@ -40,7 +40,7 @@ func NewProxyOn(ctx context.Context, address string) (*Proxy, error) {
 	return p, nil
 }
 
-// Port is where the proxy listens.
+// Port returns the proxy's port.
 func (p *Proxy) Port() int {
 	address, ok := p.listener.Addr().(*net.TCPAddr)
 	if !ok {
@@ -49,14 +49,14 @@ func (p *Proxy) Port() int {
 	return address.Port
 }
 
-// Delay makes everything that passes wait so long in each direction; 0 is the start.
+// Delay delays all data by d in each direction; the default is 0.
 func (p *Proxy) Delay(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
 }
 
-// Pause lets nothing pass until Continue. Connections stay: the server is there and does not answer.
+// Pause stops all data until Continue. Connections stay open: the server exists and does not answer.
 func (p *Proxy) Pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,12 +75,12 @@ func (p *Proxy) Continue() {
 	}
 }
 
-// Cut breaks all connections. New ones are taken.
+// Cut breaks all connections. New ones are accepted.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for conn := range p.conns {
-		_ = conn.Close() // It may be closed already.
+		_ = conn.Close() // It may already be closed.
 	}
 }
 
@@ -121,9 +121,9 @@ func (p *Proxy) join(client net.Conn) {
 	both.Wait()
 }
 
-// dialServer connects to the server from a port that only root can have: the server's default is to believe no other.
+// dialServer connects to the server from a privileged port: by default, the server trusts no other.
 func dialServer() (net.Conn, error) {
-	const least, last = 665, 1023 // those below are more often services'
+	const least, last = 665, 1023 // lower ones are more often used by services
 	from := last
 	for {
 		dialer := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: from}}
@@ -134,7 +134,7 @@ func dialServer() (net.Conn, error) {
 	}
 }
 
-// pass copies one direction. What ends it ends both.
+// pass copies one direction. Its end ends both directions.
 func (p *Proxy) pass(to, from net.Conn) {
 	defer func() { _, _ = to.Close(), from.Close() }() // the other direction does the same
 	piece := make([]byte, 64<<10)
@@ -152,7 +152,7 @@ func (p *Proxy) pass(to, from net.Conn) {
 	}
 }
 
-// wait is what a piece waits before it passes.
+// wait delays a piece of data before it is passed on.
 func (p *Proxy) wait() {
 	p.mu.Lock()
 	delay, paused := p.delay, p.paused
@@ -176,7 +176,7 @@ func (p *Proxy) hold(conns ...net.Conn) {
 func (p *Proxy) drop(conn io.Closer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_ = conn.Close() // It may be closed already.
+	_ = conn.Close() // It may already be closed.
 	if held, ok := conn.(net.Conn); ok {
 		delete(p.conns, held)
 	}

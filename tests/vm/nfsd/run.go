@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// command runs a program; what it says is part of the error.
+// command runs a program. Its output is part of the error.
 func command(ctx context.Context, argv ...string) error {
 	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).CombinedOutput()
 	if err != nil {
@@ -20,9 +20,9 @@ func command(ctx context.Context, argv ...string) error {
 	return nil
 }
 
-// daemon starts a program that stays in the foreground, and waits until it listens.
+// daemon starts a program in the foreground, and waits until it listens.
 func daemon(ctx context.Context, port int, argv ...string) (*exec.Cmd, error) {
-	// It lives until it is stopped, and not only as long as the call that started it.
+	// It runs until it is stopped, beyond the call that started it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr
 	if err := cmd.Start(); err != nil {
@@ -43,7 +43,7 @@ func daemon(ctx context.Context, port int, argv ...string) (*exec.Cmd, error) {
 		case <-ctx.Done():
 		case <-limit:
 		}
-		_ = cmd.Process.Kill() // It may have ended by itself.
+		_ = cmd.Process.Kill() // It may have ended already.
 		return nil, fmt.Errorf("%s does not listen on port %d: %w", argv[0], port, errors.Join(err, cmd.Wait()))
 	}
 }

@@ -7,8 +7,9 @@ import (
 	"os"
 )
 
-// Serve runs tests, such as those of a whole package, while the server exports an empty folder of the guest's disk with
-// no_root_squash: use gets its path, and returns their exit code, which Serve returns too if nothing else fails.
+// Serve runs tests, for example those of a whole package, while the server exports an empty folder of the guest's disk
+// with no_root_squash. use gets its path, and returns the tests' exit code. Serve returns that code if nothing else
+// fails.
 func Serve(use func(path string) int) int {
 	code, err := serve(context.Background(), use)
 	if err != nil {
@@ -38,7 +39,7 @@ func serve(ctx context.Context, use func(path string) int) (code int, err error)
 	return use(path), nil
 }
 
-// Folder makes a folder of the guest's disk to be exported.
+// Folder creates a folder on the guest's disk to export.
 func Folder() (string, error) {
 	if err := os.MkdirAll("/srv", 0o755); err != nil {
 		return "", err

@@ -20,26 +20,26 @@ import (
 // The ports of the server.
 const (
 	Port       = 2049
-	MountPort  = 20048 // of mountd, which NFS 3 needs
+	MountPort  = 20048 // of mountd, for NFS 3
 	rpcbindTCP = 111
 )
 
-// control is the folder by which the kernel's server is configured (nfsd(7)).
+// control is the folder in which the kernel's server is configured (nfsd(7)).
 const control = "/proc/fs/nfsd"
 
-// answerLimit is how long a daemon may take to listen.
+// answerLimit is the limit for a daemon to start listening.
 const answerLimit = 2 * time.Minute
 
-// Config says how the server is run. The zero value is a good start.
+// Config configures the server. The zero value is a good default.
 type Config struct {
-	// Versions are those of the protocol: 3, 4.0, 4.1, 4.2. Empty stands for 3, 4.1 and 4.2.
+	// Versions are the versions of the protocol: 3, 4.0, 4.1, 4.2. The default is 3, 4.1 and 4.2.
 	Versions []string
-	// Threads is 0 for 4.
+	// Threads is the number of threads; 0 for 4.
 	Threads int
-	// Grace keeps the ten seconds after each start in which NFS 4 clients may reclaim what they had open, and nobody may
-	// open anything else. Without it they are cut short.
+	// Grace keeps the grace period of ten seconds after each start, in which NFS 4 clients may reclaim open files, and no
+	// client may open any other. Without it the period is cut short.
 	Grace bool
-	// Address is the IPv4 address on which the kernel listens; empty for all of them.
+	// Address is the IPv4 address on which the kernel listens; empty for all addresses.
 	Address string
 }
 
@@ -80,12 +80,12 @@ func (s *Server) start(ctx context.Context) error {
 	if err := unexportAll(ctx); err != nil {
 		return err
 	}
-	// rpcbind keeps its sockets here, and does not make the folder.
+	// rpcbind keeps its sockets in this folder, but does not create it.
 	err := os.MkdirAll("/run/rpcbind", 0o755)
 	if err != nil {
 		return err
 	}
-	// The kernel tells rpcbind about NFS 3 when it opens its port.
+	// The kernel registers NFS 3 with rpcbind when it opens its port.
 	if s.rpcbind, err = daemon(ctx, rpcbindTCP, "rpcbind", "-f"); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (s *Server) start(ctx context.Context) error {
 	return s.Resume(ctx)
 }
 
-// Resume lets the kernel serve, at first and after Kill.
+// Resume makes the kernel serve, at first and after Kill.
 func (s *Server) Resume(_ context.Context) error {
 	// Versions and times can be set only while there are no sockets.
 	for _, setting := range []struct{ name, value string }{
@@ -114,7 +114,7 @@ func (s *Server) Resume(_ context.Context) error {
 	return set("v4_end_grace", "Y")
 }
 
-// versions is what the kernel is told: all versions, with + or -.
+// versions returns the kernel's setting: all versions, with + or -.
 func (s *Server) versions() string {
 	text, four := []string{}, "-4"
 	for _, version := range []string{"3", "4.0", "4.1", "4.2"} {
@@ -129,12 +129,12 @@ func (s *Server) versions() string {
 		}
 		text = append(text, sign+version)
 	}
-	// 4 switches all of its minor versions, and so comes first.
+	// 4 switches all of its minor versions, and must come first.
 	return strings.Join(append([]string{four}, text...), " ")
 }
 
-// listen gives the kernel a socket that listens on the port. A socket that it makes itself it would not tell rpcbind
-// about, and package net's are not plain TCP, but MPTCP.
+// listen gives the kernel a socket that listens on the port. The kernel would not register its own socket with rpcbind,
+// and sockets of package net are MPTCP instead of plain TCP.
 func listen(address string) error {
 	at := netip.IPv4Unspecified()
 	if address != "" {
@@ -161,23 +161,23 @@ func listen(address string) error {
 	return errors.Join(err, unix.Close(socket))
 }
 
-// Kill ends the kernel's threads at once, as a crash of the server does: connections break and are refused from then
-// on. What is exported stays so, and mountd goes on. Resume is the way back.
+// Kill ends the kernel's threads at once, as a crash of the server does. Connections break, and new ones are refused.
+// Exports stay configured, and mountd continues. Resume reverts it.
 func (s *Server) Kill(_ context.Context) error { return set("threads", "0") }
 
-// Stop ends the server and its daemons. Again is no harm.
+// Stop ends the server and its daemons. It is idempotent.
 func (s *Server) Stop(ctx context.Context) error {
 	err := errors.Join(set("threads", "0"), unexportAll(ctx))
 	for _, d := range []*exec.Cmd{s.mountd, s.rpcbind} {
 		if d != nil && d.ProcessState == nil {
-			_ = d.Process.Kill() // It may have ended by itself.
-			_ = d.Wait()         // It was killed: there is nothing else to learn.
+			_ = d.Process.Kill() // It may have ended already.
+			_ = d.Wait()         // It was killed: its status is known.
 		}
 	}
 	return err
 }
 
-// Clear ends whatever server is running, and lifts every Block: for the begin of tests that others may have run before.
+// Clear ends a running server, and removes every Block. Tests call it first, because others may have run before.
 func Clear(ctx context.Context) error {
 	if err := inside.Check(); err != nil {
 		return err
@@ -188,7 +188,7 @@ func Clear(ctx context.Context) error {
 	return errors.Join(set("threads", "0"), unexportAll(ctx), Unblock(ctx))
 }
 
-// Threads is how many threads serve; none when the server is stopped or killed.
+// Threads returns the number of serving threads, which is zero while the server is stopped or killed.
 func Threads() (n int, err error) {
 	text, err := os.ReadFile(filepath.Join(control, "threads"))
 	if err != nil {
@@ -202,7 +202,7 @@ func mountControl() error {
 	if _, err := os.Stat(filepath.Join(control, "threads")); err == nil {
 		return nil
 	}
-	// This loads the module, which makes the folder.
+	// This loads the module, which creates the folder.
 	if err := command(context.Background(), "modprobe", "nfsd"); err != nil {
 		return err
 	}

@@ -12,17 +12,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/disknode"
 )
 
-// patience is how long the kernel may take for what goes by itself, with an emulated processor.
+// patience is the limit for asynchronous work of the kernel, with an emulated processor.
 const patience = 2 * time.Minute
 
-// Disk is what is plugged in.
+// Disk describes a disk to plug in.
 type Disk struct {
 	Serial string // at most 20 characters
 	Model  string // at most 40
-	File   string // what is on it, by its path: it stays when the disk is unplugged
+	File   string // the path of its content, which stays when the disk is unplugged
 }
 
-// Plugged is a disk that the guest has.
+// Plugged is a disk that is plugged into the guest.
 type Plugged struct {
 	Disk
 	disknode.Node
@@ -50,7 +50,7 @@ func Plug(ctx context.Context, d Disk) (*Plugged, error) {
 	return p, nil
 }
 
-// connect makes the host use the disk. When the connection is lost, it gives up after a second.
+// connect connects the host to the disk. When the connection is lost, the host gives up after a second.
 func (p *Plugged) connect() error {
 	file, err := os.OpenFile("/dev/nvme-fabrics", os.O_RDWR, 0)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *Plugged) connect() error {
 	return errors.Join(err, file.Close())
 }
 
-// appear waits for the device node. Where the kernel knows several paths to a disk, only the disk itself has one.
+// appear waits for the device node. If the kernel knows several paths to a disk, only the disk itself has a node.
 func (p *Plugged) appear(ctx context.Context) error {
 	return until(ctx, "a disk with the serial "+p.Serial, func() bool {
 		found, _ := filepath.Glob("/sys/block/nvme*/device/serial")
@@ -82,7 +82,7 @@ func (p *Plugged) appear(ctx context.Context) error {
 	})
 }
 
-// Grow makes the disk larger, and tells the host so, which looks at it in its own time.
+// Grow enlarges the disk, and notifies the host, which rescans it asynchronously.
 func (p *Plugged) Grow(bytes int64) error {
 	if err := os.Truncate(p.File, bytes); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (p *Plugged) Grow(bytes int64) error {
 	return write(filepath.Join(p.subsystem(), "namespaces/1/revalidate_size"), "1")
 }
 
-// Unplug takes the disk away, after what is to be written to it was.
+// Unplug unplugs the disk after pending writes.
 func (p *Plugged) Unplug(ctx context.Context) error {
 	if err := write(filepath.Join(p.controller, "delete_controller"), "1"); err != nil {
 		return err
@@ -98,15 +98,15 @@ func (p *Plugged) Unplug(ctx context.Context) error {
 	return errors.Join(p.gone(ctx), p.withdraw())
 }
 
-// Tear takes the disk away while the host knows nothing of it: what it would write is lost.
+// Tear removes the disk without notice to the host. Pending writes are lost.
 func (p *Plugged) Tear(ctx context.Context) error { return errors.Join(p.withdraw(), p.gone(ctx)) }
 
-// gone waits for the end of the disk.
+// gone waits until the disk is gone.
 func (p *Plugged) gone(ctx context.Context) error {
 	return until(ctx, "the end of "+p.Path, p.Gone)
 }
 
-// reads is the text of a file without the space around it; nothing for one that is not there.
+// reads returns a file's text without surrounding space, or an empty string if the file does not exist.
 func reads(path string) string {
 	text, _ := os.ReadFile(path)
 	return strings.TrimSpace(string(text))
@@ -114,7 +114,7 @@ func reads(path string) string {
 
 func write(path, text string) error { return os.WriteFile(path, []byte(text), 0) }
 
-// until asks until it is so.
+// until polls until so returns true.
 func until(ctx context.Context, what string, so func() bool) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -13,15 +13,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/inside"
 )
 
-// Where the target listens, and where it is configured: see nvmetcli's documentation and
-// drivers/nvme/target/configfs.c.
+// The address of the target, and its configuration: see nvmetcli's documentation and drivers/nvme/target/configfs.c.
 const (
 	address, service = "127.0.0.1", "4420"
 	config           = "/sys/kernel/config"
 	port             = config + "/nvmet/ports/1"
 )
 
-// load loads the target and its transport, and makes the port; again is no harm. Outside the guest it fails.
+// load loads the target and its transport, and creates the port. It is idempotent, and fails outside the guest.
 func load(ctx context.Context) error {
 	if err := inside.Check(); err != nil {
 		return err
@@ -45,7 +44,7 @@ func (d Disk) subsystem() string { return config + "/nvmet/subsystems/" + d.name
 
 func (d Disk) link() string { return filepath.Join(port, "subsystems", d.name()) }
 
-// serve offers the disk at the port.
+// serve exposes the disk at the port.
 func (d Disk) serve() error {
 	err := set(d.subsystem(), [][2]string{{"attr_allow_any_host", "1"}, {"attr_serial", d.Serial},
 		{"attr_model", d.Model}})
@@ -58,7 +57,7 @@ func (d Disk) serve() error {
 	return err
 }
 
-// withdraw takes the offer back, and with it every connection. What is not there is no error.
+// withdraw removes the disk from the port, and with it every connection. A missing object is no error.
 func (d Disk) withdraw() error {
 	var problems []error
 	for _, path := range []string{d.link(), filepath.Join(d.subsystem(), "namespaces/1"), d.subsystem()} {
@@ -69,7 +68,7 @@ func (d Disk) withdraw() error {
 	return errors.Join(problems...)
 }
 
-// set makes an object and gives it attributes, in their order.
+// set creates an object and sets its attributes, in the given order.
 func set(object string, attributes [][2]string) error {
 	if err := os.Mkdir(object, 0o755); err != nil {
 		return err

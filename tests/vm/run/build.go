@@ -15,14 +15,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// grace is how long a test binary may go on after its own time-out, which makes it print its goroutines.
+// grace is the time that a test binary has after its own timeout, to print its goroutines.
 const grace = 30 * time.Second
 
-// build builds the tests of the suites into the shared folder, each in a folder of its own.
+// build builds the tests of the suites in the shared folder, each in its own folder.
 func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 	var job wire.Job
 	for _, s := range o.suites {
-		// One suite may be several packages: ./pkg/node/...
+		// One suite may contain several packages: ./pkg/node/...
 		listed, err := o.tree.Go(ctx, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}\t{{.Dir}}{{end}}",
 			s.pkg)
 		if err != nil {
@@ -53,10 +53,10 @@ func (o options) buildOne(ctx context.Context, p wire.Program, share, dir string
 	return copyTestdata(dir, filepath.Join(share, p.Dir))
 }
 
-// limit is how long a suite may take.
+// limit is the time limit of a suite.
 func (o options) limit(s suite) time.Duration { return max(o.timeout, s.timeout) }
 
-// arguments are those that go test gives to a test binary, whose source is in the folder.
+// arguments returns the arguments that go test passes to a test binary. dir is the folder of its source.
 func (o options) arguments(s suite, dir string) []string {
 	args := []string{"-test.paniconexit0", "-test.v=test2json", "-test.timeout=" + o.limit(s).String()}
 	if match := cmp.Or(o.match, s.match); match != "" {
@@ -68,7 +68,7 @@ func (o options) arguments(s suite, dir string) []string {
 	return append(args, s.args...)
 }
 
-// takesSeed reports whether tests define a flag for a seed, as hack/seeded does.
+// takesSeed reports whether the tests define a flag for a seed, as hack/seeded does.
 func takesSeed(dir string) bool {
 	files, _ := filepath.Glob(filepath.Join(dir, "*_test.go")) // The pattern is well formed.
 	return slices.ContainsFunc(files, func(path string) bool {
@@ -77,7 +77,7 @@ func takesSeed(dir string) bool {
 	})
 }
 
-// copyTestdata gives the tests the files that they find in their working directory.
+// copyTestdata copies the files that the tests expect in their working directory.
 func copyTestdata(from, to string) error {
 	from = filepath.Join(from, "testdata")
 	if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {

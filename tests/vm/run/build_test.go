@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSeed gives a seed to the suites that have a flag for one, and to no others: they would refuse it.
+// TestSeed checks that only the suites with a flag for a seed get one: others would reject it.
 func TestSeed(t *testing.T) {
 	for dir, want := range map[string]bool{
 		"../../../pkg/node": true, "../../../pkg/node/filesystem": true, "../../adversary": true,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// release returns which kernel a file holds, as the boot protocol of x86 has it: two bytes say how far behind the first
-// sector a text begins, whose first word is the release.
+// release returns the release of the kernel in a file, according to the boot protocol of x86: two bytes contain the
+// offset of a text from the end of the first sector. The text's first word is the release.
 func release(path string) (string, error) {
 	const sector, pointer = 0x200, 0x20e
 	file, err := os.ReadFile(path)

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/boot"
 )
 
-// options are the command line.
+// options are the command-line options.
 type options struct {
 	tree    boot.Tree
 	match   string
@@ -55,8 +55,8 @@ func parse() options {
 	return o
 }
 
-// say prints a remark.
+// say prints a message.
 func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "vm: "+format+"\n", args...) }
 
-// since says how long ago something began.
+// since returns the time since begun.
 func since(begun time.Time) time.Duration { return time.Since(begun).Round(100 * time.Millisecond) }

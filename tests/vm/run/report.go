@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// marker begins a line that is the testing package's own word, and no test's (-test.v=test2json).
+// marker begins a line that the testing package printed, as opposed to a test (-test.v=test2json).
 const marker = "\x16"
 
-// report makes events of what the guest says.
+// report converts the guest's frames to events.
 type report struct {
 	out    io.Writer
 	accel  qemu.Accel
@@ -26,15 +26,15 @@ type report struct {
 	ended  int
 	failed int
 
-	// The conversion of the running program's output.
+	// The converter of the running program's output.
 	convert *exec.Cmd
 	input   io.WriteCloser
-	empty   bool // whether it has run no test, as far as it has said
+	empty   bool // whether it has reported no test so far
 }
 
 func newReport(out io.Writer) *report { return &report{out: out} }
 
-// trying notes how a guest is about to be run.
+// trying records the accelerator of the next attempt.
 func (r *report) trying(accel qemu.Accel) {
 	if r.accel != "" {
 		say("no guest comes up with %s: trying %s", r.accel, accel)
@@ -42,7 +42,7 @@ func (r *report) trying(accel qemu.Accel) {
 	r.accel, r.booted = accel, time.Now()
 }
 
-// take takes a frame.
+// take handles a frame.
 func (r *report) take(f wire.Frame) error {
 	switch f.Kind {
 	case wire.Up:
@@ -55,12 +55,12 @@ func (r *report) take(f wire.Frame) error {
 	case wire.End:
 		return r.end(f)
 	case wire.Alive, wire.Done, wire.Broken:
-		// They are for the one who follows the guest.
+		// The follower of the guest handles these.
 	}
 	return nil
 }
 
-// begin starts what makes events of a program's output, as go test -json does.
+// begin starts the converter of a program's output to the events of go test -json.
 func (r *report) begin(f wire.Frame) error {
 	r.convert = exec.CommandContext(context.Background(), "go", "tool", "test2json", "-t", "-p", f.Program)
 	r.convert.Stdout, r.convert.Stderr = r.out, os.Stderr
@@ -81,8 +81,8 @@ func (r *report) output(text string) error {
 	return err
 }
 
-// end says of a program that failed what the go command says. One that has run no tests has failed: its suite names
-// tests that are no more.
+// end reports a failed program as the go command does. A program that ran no tests has failed: its suite names tests
+// that no longer exist.
 func (r *report) end(f wire.Frame) error {
 	r.ended++
 	if f.Code != 0 || r.empty {
@@ -94,7 +94,7 @@ func (r *report) end(f wire.Frame) error {
 	return r.close()
 }
 
-// cutOff ends the events of a program that did not end.
+// cutOff completes the events of a program that did not end.
 func (r *report) cutOff() error {
 	if r.input == nil {
 		return nil
@@ -109,7 +109,7 @@ func (r *report) close() error {
 	return err
 }
 
-// verdict fails when a program did.
+// verdict returns an error if a program failed.
 func (r *report) verdict(job wire.Job) error {
 	switch {
 	case r.failed > 0:
@@ -120,7 +120,7 @@ func (r *report) verdict(job wire.Job) error {
 	return nil
 }
 
-// outcome sums the run up.
+// outcome summarizes the run.
 func (r *report) outcome() string {
 	return fmt.Sprintf("%d test binaries ran in the guest (%s), which took %v to boot and %v in all", r.ended, r.accel,
 		r.up.Round(100*time.Millisecond), since(r.booted))

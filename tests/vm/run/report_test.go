@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// actions are what the events say of each test and of the package, which has no name.
+// actions returns the last action of each test, and of the package, under the empty name.
 func actions(t *testing.T, out *bytes.Buffer) map[string]string {
 	t.Helper()
 	last := map[string]string{}
@@ -38,7 +38,7 @@ func TestReport(t *testing.T) {
 		{"passes", []wire.Frame{{Kind: wire.Output, Text: passes}, {Kind: wire.End}}, "pass", ""},
 		{"fails", []wire.Frame{{Kind: wire.Output, Text: "=== RUN   TestA\n--- FAIL: TestA (0.00s)\nFAIL\n"},
 			{Kind: wire.End, Code: 1}}, "fail", "1 of 1"},
-		// A test binary must not pass that ends badly after its tests have passed.
+		// A test binary that ends badly after its tests have passed must not pass.
 		{"exits badly", []wire.Frame{{Kind: wire.Output, Text: passes}, {Kind: wire.End, Code: 137}}, "fail", "1 of 1"},
 		{"runs no test", []wire.Frame{{Kind: wire.Output, Text: "testing: warning: no tests to run\nPASS\n"},
 			{Kind: wire.End}}, "fail", "1 of 1"},

@@ -44,7 +44,7 @@ func run(ctx context.Context, o options) (err error) {
 	return r.verdict(job)
 }
 
-// prepare makes the guest and builds the tests, at the same time.
+// prepare prepares the guest and builds the tests, concurrently.
 func prepare(ctx context.Context, o options, w *workspace.Workspace) (guest qemu.Config, job wire.Job, err error) {
 	tests := w.Path("tests")
 	group, ctx := errgroup.WithContext(ctx)

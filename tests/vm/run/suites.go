@@ -10,14 +10,14 @@ import (
 // suite is a package whose tests run in the guest.
 type suite struct {
 	pkg   string
-	match string // which of its tests, as go test's -run; empty for all
-	// memory has its temporary files in memory: for tests with many small files. Otherwise they are on the disk, so that
-	// loop devices stand on an ext4, as they mostly do.
+	match string // selects tests, as go test's -run; empty for all
+	// memory puts temporary files into memory, for tests with many small files. By default they are on the disk, so that
+	// loop devices are backed by an ext4, as usual.
 	memory bool
-	args   []string // flags of the package's own
-	// timeout is how long its tests may take, if that is more than usual.
+	args   []string // flags of the package
+	// timeout is the time limit of its tests, if longer than the default.
 	timeout time.Duration
-	// long ones run when they are named, and with -long.
+	// long suites run when they are named, and with -long.
 	long bool
 }
 
@@ -29,9 +29,9 @@ func (s suite) temp() string {
 	return "/tmp"
 }
 
-// suites are those that are listed; the usual ones run without -long when no package is named. With an emulated
-// processor, starting a program takes a quarter of a second: of the packages that start many, only the tests are here
-// that depend most on the kernel.
+// suites returns the listed suites. Without -long and named packages, only the usual ones run. With an emulated
+// processor, starting a program takes a quarter of a second. Of packages that start many programs, the list therefore
+// has only the tests that depend most on the kernel.
 func suites() []suite {
 	return []suite{
 		{pkg: "./tests/vm/suites/quota"},
@@ -66,13 +66,13 @@ func suites() []suite {
 	}
 }
 
-// usual are the suites without those that take long.
+// usual returns the suites that do not take long.
 func usual() []suite {
 	return slices.DeleteFunc(suites(), func(s suite) bool { return s.long })
 }
 
-// named are the suites of a package that was named: as they are listed, or else one of all of its tests. With the
-// pattern of a test it is the one that is listed with that test, whose flags it may need.
+// named returns the suites of a named package: the listed ones, or else one suite with all of its tests. With a test's
+// pattern, it is the suite that is listed with that test, whose flags the test may need.
 func named(pkg, match string) []suite {
 	all := slices.DeleteFunc(suites(), func(s suite) bool { return s.pkg != pkg })
 	if len(all) == 0 {

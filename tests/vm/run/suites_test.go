@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNamedSuites: the command that repeats a failure names a package and a test, and runs it as it ran before.
+// TestNamedSuites checks that a command that repeats a failed test, by package and test, runs it with the same flags.
 func TestNamedSuites(t *testing.T) {
 	for _, row := range []struct {
 		pkg, match string

@@ -1,3 +1,3 @@
-// Package smoke lets guests go wrong, and checks that the one who runs them sees it: a kernel that panics, one that
-// hangs, a program that is killed, a run that is. `make vm-test` runs it before the suites.
+// Package smoke lets guests fail, and checks that the host detects it: a kernel that panics or hangs, a killed program,
+// a killed run. `make vm-test` runs it before the suites.
 package smoke

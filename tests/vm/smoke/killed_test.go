@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/workspace"
 )
 
-// A run that is killed takes its guest with it, and the next run removes its folder.
+// A killed run ends its guest too, and the next run removes its folder.
 func TestKilledRun(t *testing.T) {
 	t.Parallel()
 	must(t, boot.Check())
@@ -55,7 +55,7 @@ func TestKilledRun(t *testing.T) {
 	}
 }
 
-// until waits until something is so.
+// until waits until so returns true.
 func until(t *testing.T, so func() bool, what string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

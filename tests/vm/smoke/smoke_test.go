@@ -27,13 +27,13 @@ func must(t *testing.T, err error) {
 }
 
 const (
-	// sleepLimit is after how long a program is killed that waits for it.
+	// sleepLimit is the time after which a program that sleeps is killed.
 	sleepLimit = 10 * time.Second
-	// patience is after how long all else has failed, with several guests on few and emulated processors.
+	// patience is the limit for everything else, with several guests on few and emulated processors.
 	patience = 2 * time.Minute
 )
 
-// limitOf is after how long a program is killed.
+// limitOf returns the time after which a program is killed.
 func limitOf(deed string) time.Duration {
 	if deed == "sleep" {
 		return sleepLimit
@@ -41,10 +41,10 @@ func limitOf(deed string) time.Duration {
 	return patience
 }
 
-// prepare makes a guest that runs the culprit with each of the arguments, each until its limit.
+// prepare prepares a guest that runs the culprit with each of the arguments, each until its limit.
 func prepare(t *testing.T, limit func(deed string) time.Duration, deeds ...string) qemu.Config {
 	t.Helper()
-	t.Parallel() // Most of the time they wait.
+	t.Parallel() // They mostly wait.
 	must(t, boot.Check())
 	w, err := workspace.New(t.TempDir())
 	must(t, err)
@@ -72,13 +72,13 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// said is what programs wrote, and how they ended.
+// said contains the programs' output and exit codes.
 type said struct {
 	output map[string]string
 	codes  map[string]int
 }
 
-// run runs a guest; also sees each frame.
+// run runs a guest, and calls also with each frame.
 func run(ctx context.Context, c qemu.Config, also func(wire.Frame)) (said, error) {
 	s := said{map[string]string{}, map[string]int{}}
 	err := boot.Run(ctx, c, func(qemu.Accel) {}, func(f wire.Frame) error {
@@ -95,7 +95,8 @@ func run(ctx context.Context, c qemu.Config, also func(wire.Frame)) (said, error
 	return s, err
 }
 
-// Programs end in all ways, and each is told as it was. One that goes wrong does not keep the next from running.
+// Programs end in all ways, and each result is reported as it was. A failed program does not keep the next from
+// running.
 func TestPrograms(t *testing.T) {
 	s, err := run(t.Context(), prepare(t, limitOf, "exit", "kill", "leave", "sleep", "talk"), func(wire.Frame) {})
 	must(t, err)
@@ -119,7 +120,7 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// A kernel that panics is an error that shows why.
+// A kernel panic is an error that shows the kernel's message.
 func TestPanic(t *testing.T) {
 	_, err := run(t.Context(), prepare(t, limitOf, "panic", "exit"), func(wire.Frame) {})
 	if !errors.Is(err, qemu.ErrDied) || !strings.Contains(err.Error(), "Kernel panic") {
@@ -127,7 +128,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// A guest that is not heard of any more is ended.
+// A guest that falls silent is ended.
 func TestFreeze(t *testing.T) {
 	c := prepare(t, limitOf, "freeze", "sleep")
 	c.Silence = 3 * wire.Pulse
@@ -137,7 +138,7 @@ func TestFreeze(t *testing.T) {
 	}
 }
 
-// A guest without its disk does not come up, and says so.
+// A guest without its disk does not boot, and the error names the disk.
 func TestNotUp(t *testing.T) {
 	c := prepare(t, limitOf)
 	c.Disk = c.Kernel
@@ -147,7 +148,7 @@ func TestNotUp(t *testing.T) {
 	}
 }
 
-// A run that is cancelled ends the guest, and does not wait for a program that sleeps for long.
+// Cancelling a run ends the guest, without waiting for a program that sleeps for long.
 func TestCancel(t *testing.T) {
 	c := prepare(t, func(string) time.Duration { return 10 * patience }, "sleep")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -20,7 +20,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/workspace"
 )
 
-// How long a guest may take to come up. With KVM it is a second or two, and if it does not there is another way.
+// The limits for a guest to boot. With KVM it takes a second or two; if KVM does not work, TCG is tried.
 const (
 	limitKVM = 20 * time.Second
 	limitTCG = 3 * time.Minute
@@ -29,7 +29,7 @@ const (
 // DefaultMemory is enough for all suites, in MiB.
 const DefaultMemory = 2048
 
-// Check says why this machine can boot no guest.
+// Check returns the reason if this machine cannot boot a guest.
 func Check() error {
 	switch {
 	case runtime.GOOS != "linux" || runtime.GOARCH != "amd64":
@@ -41,7 +41,7 @@ func Check() error {
 	return nil
 }
 
-// Prepare makes the guest's image, its first process and an empty shared folder. Progress goes to out.
+// Prepare creates the guest's image, its first process and an empty shared folder. It writes progress to out.
 func Prepare(ctx context.Context, tree Tree, w *workspace.Workspace, out io.Writer) (qemu.Config, error) {
 	c := qemu.Config{Workspace: w, MemoryMiB: DefaultMemory, Share: w.Path("share"), Initrd: w.Path("initrd")}
 	if err := os.Mkdir(c.Share, 0o755); err != nil {
@@ -68,8 +68,8 @@ func Prepare(ctx context.Context, tree Tree, w *workspace.Workspace, out io.Writ
 	return c, err
 }
 
-// Run boots a guest and calls take with its frames until it has powered off. Trying is called before each way to run
-// it.
+// Run boots a guest and calls take with its frames until it has powered off. It calls trying before each attempt to run
+// the guest.
 func Run(ctx context.Context, c qemu.Config, trying func(qemu.Accel), take func(wire.Frame) error) error {
 	var problems []error
 	for _, accel := range qemu.Candidates() {

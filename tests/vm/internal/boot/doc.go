@@ -1,2 +1,2 @@
-// Package boot makes all that a guest is booted from, and boots it in the best way that works on this machine.
+// Package boot builds everything that a guest needs, and boots it with the best accelerator that works on this machine.
 package boot

@@ -14,8 +14,8 @@ import (
 // Tree is the root of the source tree.
 type Tree string
 
-// Go runs the go command for the guest, which has no libraries for programs that are not static, and returns what it
-// prints.
+// Go runs the go command for the guest, which has no shared libraries, so that programs must be static. It returns the
+// command's output.
 func (t Tree) Go(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = string(t)
@@ -35,7 +35,7 @@ func (t Tree) Build(ctx context.Context, pkg, path string) error {
 	return err
 }
 
-// CacheDir is beside the other caches: those of the Makefile's tools and of hack/image.
+// CacheDir returns a folder beside the other caches: those of the Makefile's tools and of hack/image.
 func CacheDir() string {
 	return store.CacheDir("vm")
 }

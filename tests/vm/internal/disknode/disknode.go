@@ -1,4 +1,4 @@
-// Package disknode knows the device node of a disk that comes and goes.
+// Package disknode identifies the device node of a disk that is plugged in and unplugged.
 package disknode
 
 import (
@@ -26,8 +26,8 @@ func At(path string) (Node, error) {
 	return Node{path, stat.Rdev}, nil
 }
 
-// Gone reports whether nothing is left of the disk. The kernel removes the node first, and what it says of the disk a
-// moment later.
+// Gone reports whether nothing is left of the disk. The kernel removes the node first, and its other information about
+// the disk a moment later.
 func (n Node) Gone() bool {
 	_, err := os.Stat(n.Path)
 	return errors.Is(err, fs.ErrNotExist) && device.Gone(unix.Major(n.number), unix.Minor(n.number))

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// diskSize is large enough for what tests put below /srv and /var; the file takes what is in it.
+// diskSize leaves room for the files of tests below /srv and /var. The file is sparse.
 const diskSize = "8G"
 
-// takeKernel moves the kernel out of the root.
+// takeKernel moves the kernel out of the root filesystem.
 func takeKernel(root, to string) error {
 	kernels, err := filepath.Glob(filepath.Join(root, "boot", "vmlinuz-*"))
 	if err != nil {
@@ -23,7 +23,7 @@ func takeKernel(root, to string) error {
 	return errors.Join(os.Rename(kernels[0], to), os.RemoveAll(filepath.Join(root, "boot")))
 }
 
-// links are those that Debian makes when it installs packages.
+// links returns the links that Debian creates when it installs packages.
 func links() map[string]string {
 	list := map[string]string{"usr/bin/sh": "dash", "usr/bin/awk": "mawk", "etc/mtab": "../proc/self/mounts",
 		"var/run": "/run", "var/lock": "/run/lock"}
@@ -33,7 +33,7 @@ func links() map[string]string {
 	return list
 }
 
-// files are those that Debian makes when it installs packages, or that an administrator writes.
+// files returns the files that Debian creates when it installs packages, or that an administrator writes.
 func files() map[string]string {
 	return map[string]string{
 		"etc/passwd": "root:x:0:0:root:/root:/bin/bash\n_rpc:x:100:65534::/run/rpcbind:/usr/sbin/nologin\n" +
@@ -49,14 +49,14 @@ func files() map[string]string {
 	}
 }
 
-// folders are the mount points, and what daemons expect. Tests put their files into /tmp on the disk: as on a real
-// machine, loop devices then stand on an ext4.
+// folders returns the mount points, and the folders that daemons need. Tests put their files into /tmp on the disk, so
+// that, as on a real machine, loop devices are backed by an ext4.
 func folders() []string {
 	return []string{"dev", "proc", "sys", "run", "tmp", "share", "srv", "mnt", "root",
 		"var/lib/nfs/sm", "var/lib/nfs/sm.bak", "var/lib/nfs/rpc_pipefs", "var/lib/nfs/v4recovery", "var/lib/nfs/nfsdcltrack"}
 }
 
-// finish does what the packages' scripts would, as far as it is needed.
+// finish does the necessary part of the packages' scripts.
 func finish(ctx context.Context, root string) error {
 	var problems []error
 	for _, folder := range folders() {
@@ -84,13 +84,13 @@ func finish(ctx context.Context, root string) error {
 		inRoot(ctx, root, "/usr/sbin/ldconfig"))
 }
 
-// inRoot runs one of the root's own programs in it.
+// inRoot runs a program of the root filesystem, in that filesystem.
 func inRoot(ctx context.Context, root string, argv ...string) error {
 	_, err := command(ctx, "/", "chroot", append([]string{root}, argv...)...).Output()
 	return explain(err)
 }
 
-// makeDisk makes a filesystem that holds the root. It is never written to, and so needs no journal.
+// makeDisk creates a filesystem with the root's files. It is never written to, and needs no journal.
 func makeDisk(ctx context.Context, root, path string) error {
 	_, err := command(ctx, "/", "mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", "-L", "root", "-d", root, path,
 		diskSize).Output()

@@ -11,25 +11,25 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// Image is what the guest boots.
+// Image is the guest's kernel and disk.
 type Image struct{ dir string }
 
-// Kernel is the path of the kernel.
+// Kernel returns the path of the kernel.
 func (i Image) Kernel() string { return filepath.Join(i.dir, "vmlinuz") }
 
-// Disk is the path of the root filesystem, an ext4. Guests must not write to it.
+// Disk returns the path of the root filesystem, an ext4. Guests must not write to it.
 func (i Image) Disk() string { return filepath.Join(i.dir, "root.ext4") }
 
-// Maker makes images.
+// Maker builds images.
 type Maker struct {
 	Store  *store.Store
 	Source string // the folder of this package's source
 }
 
-// errDownload says that the lists of packages may be stale.
+// errDownload reports a failed download; the package lists may be stale.
 var errDownload = errors.New("packages cannot be downloaded")
 
-// Make returns the image, which it makes when the store does not hold it.
+// Make returns the image, and builds it if the store does not have it.
 func (m Maker) Make(ctx context.Context) (Image, error) {
 	image, err := m.try(ctx)
 	if !errors.Is(err, errDownload) {
@@ -38,7 +38,7 @@ func (m Maker) Make(ctx context.Context) (Image, error) {
 	return m.tryAgain(ctx)
 }
 
-// tryAgain fetches the lists of packages first, unless another process has done so by now.
+// tryAgain updates the package lists first, unless another process has already done so.
 func (m Maker) tryAgain(ctx context.Context) (Image, error) {
 	if err := os.MkdirAll(m.Store.Dir, 0o755); err != nil {
 		return Image{}, err
@@ -57,7 +57,7 @@ func (m Maker) tryAgain(ctx context.Context) (Image, error) {
 	switch {
 	case !errors.Is(err, errDownload):
 		return image, err
-	case failed != nil: // Then the lists need not know what there is.
+	case failed != nil: // Then the lists need not be current.
 		return Image{}, fmt.Errorf("%w; %w", store.Unfetched(fmt.Errorf("apt-get update failed: %w", failed)), err)
 	default:
 		return Image{}, store.Unfetched(err)
@@ -91,7 +91,7 @@ func (m Maker) try(ctx context.Context) (Image, error) {
 	return Image{path}, err
 }
 
-// build makes the image's folder at the path, by way of a folder with the packages and one with what is in them.
+// build builds the image's folder at the path, using one folder for the packages and one for their contents.
 func build(ctx context.Context, path string, packages []Package, progress io.Writer) error {
 	work := path + ".work"
 	if err := errors.Join(os.RemoveAll(work), os.MkdirAll(work, 0o755), os.Mkdir(path, 0o755)); err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// A package that the archive does not know is a mistake in wanted, and no weather; unless its lists were not read.
+// A package that the archive does not know is a mistake in wanted, and not an infrastructure failure, unless the
+// package lists could not be updated.
 func TestMisspelledPackage(t *testing.T) {
 	for name, test := range map[string]struct {
 		update, install string

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// wanted are the packages that tests need. Those that every Debian has are named too: the packages are resolved as
-// if none were installed, and Debian's packages do not name what is essential.
+// wanted returns the packages that tests need. It includes the essential packages, because the packages are resolved as
+// if none were installed, and Debian's packages do not declare dependencies on essential ones.
 func wanted() []string {
 	return []string{
 		"linux-image-cloud-amd64",
@@ -24,8 +24,8 @@ func wanted() []string {
 	}
 }
 
-// needless tells which of the packages that those wanted depend on are left out. They serve the installation of
-// packages, or scripts that no test runs, and are two fifths of all.
+// needless reports whether a dependency of the wanted packages is left out. These packages serve the installation of
+// packages, or scripts that no test runs, and make up two fifths of the total.
 func needless(name string) bool {
 	return regexp.MustCompile(
 		`^(adduser|debconf|dpkg|gcc-[0-9]+-base|init-system-helpers|initramfs-tools.*|klibc-utils|libdb5.*|` +
@@ -33,19 +33,19 @@ func needless(name string) bool {
 			`linux-base|linux-image-cloud-amd64|lsb-base|media-types|perl.*|python3.*|sensible-utils|udev|ucf|usrmerge)$`).MatchString(name)
 }
 
-// Package is one to unpack.
+// Package is a package to unpack.
 type Package struct{ Name, Version string }
 
-// String is how apt-get is asked for the package.
+// String returns the package in the form of apt-get's arguments.
 func (p Package) String() string { return p.Name + "=" + p.Version }
 
-// resolve asks apt-get for the packages wanted and all that they depend on. The folder is for temporary files.
+// resolve asks apt-get for the wanted packages and all their dependencies. The folder is for temporary files.
 func resolve(ctx context.Context, dir string) ([]Package, error) {
 	status := filepath.Join(dir, "status")
 	if err := os.WriteFile(status, nil, 0o644); err != nil {
 		return nil, err
 	}
-	// Without a list of what is installed, all is to be installed; the lock is for those who install.
+	// With an empty status file, no package counts as installed. The lock is only for processes that install.
 	args := append([]string{"-qq", "-o", "Dir::State::status=" + status, "-o", "Debug::NoLocking=1",
 		"--no-install-recommends", "--print-uris", "install"}, wanted()...)
 	text, err := command(ctx, dir, "apt-get", args...).Output()
@@ -66,7 +66,7 @@ func resolve(ctx context.Context, dir string) ([]Package, error) {
 	return packages, nil
 }
 
-// parse reads a line of apt-get's --print-uris: 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH. In the version, a colon
+// parse parses a line of apt-get's --print-uris: 'URI' NAME_VERSION_ARCHITECTURE.deb SIZE HASH. In the version, a colon
 // is written as %3a.
 func parse(line string) (Package, error) {
 	fields := strings.Fields(line)
@@ -80,7 +80,7 @@ func parse(line string) (Package, error) {
 	return Package{Name: parts[0], Version: strings.ReplaceAll(parts[1], "%3a", ":")}, nil
 }
 
-// download downloads the packages into the folder; apt-get compares them with the hashes of its signed lists.
+// download downloads the packages into the folder. apt-get verifies them against the hashes in its signed lists.
 func download(ctx context.Context, dir string, packages []Package) error {
 	args := []string{"-qq", "-o", "APT::Sandbox::User=root", "-o", "Acquire::Retries=5", "download"}
 	for _, p := range packages {
@@ -90,14 +90,15 @@ func download(ctx context.Context, dir string, packages []Package) error {
 	return explain(err)
 }
 
-// update fetches the lists of packages: a fresh machine has none, or stale ones. It fails where it misses one.
+// update updates the package lists, which a fresh machine lacks or has in an old version. It fails if a list is
+// missing.
 func update(ctx context.Context) error {
 	args := []string{"-qq", "-o", "Acquire::Retries=5", "-o", "APT::Update::Error-Mode=any", "update"}
 	_, err := command(ctx, "/", "apt-get", args...).Output()
 	return explain(err)
 }
 
-// command is a command in a folder that speaks English.
+// command returns a command in a folder, with English messages.
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir
@@ -106,7 +107,7 @@ func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// explain adds what a command said first: apt-get says the same of each package.
+// explain adds the first lines of a command's error output: apt-get repeats the same error for each package.
 func explain(err error) error {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		lines := strings.Split(strings.TrimSpace(string(exit.Stderr)), "\n")

@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is left out must not be what is asked for, but for the package that only names the kernel's.
+// A wanted package must not be left out, except the metapackage that only depends on the kernel's package.
 func TestNeedless(t *testing.T) {
 	for _, name := range wanted() {
 		if needless(name) && name != "linux-image-cloud-amd64" {

@@ -27,7 +27,7 @@ func unpack(ctx context.Context, debs, root string) error {
 	return group.Wait()
 }
 
-// merge makes the links of a merged /usr before there is anything in these folders.
+// merge creates the links of a merged /usr while these folders are empty.
 func merge(root string) error {
 	var problems []error
 	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
@@ -37,7 +37,7 @@ func merge(root string) error {
 	return errors.Join(problems...)
 }
 
-// unpackOne has tar unpack what dpkg-deb makes of the package: dpkg-deb's own -x does not keep the links.
+// unpackOne unpacks dpkg-deb's output with tar: dpkg-deb's own -x does not keep the links.
 func unpackOne(ctx context.Context, file, root string) error {
 	from := command(ctx, "/", "dpkg-deb", "--fsys-tarfile", file)
 	to := command(ctx, "/", "tar", "-x", "-C", root, "--keep-directory-symlink",

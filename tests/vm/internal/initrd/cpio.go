@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Write writes an archive that holds the program as /init, and the folders that it needs to begin.
+// Write writes an archive that contains the program as /init, and the folders that it needs at first.
 func Write(path, program string) error {
 	text, err := os.ReadFile(program)
 	if err != nil {
@@ -21,8 +21,8 @@ func Write(path, program string) error {
 	return os.WriteFile(path, out.Bytes(), 0o644)
 }
 
-// entry writes an entry in the "newc" form (Documentation/driver-api/early-userspace/buffer-format.rst): thirteen
-// numbers of eight hexadecimal digits, the name and the contents, both padded to four bytes.
+// entry writes an entry in the "newc" format (Documentation/driver-api/early-userspace/buffer-format.rst): thirteen
+// numbers of eight hexadecimal digits, then the name and the contents, both padded to four bytes.
 func entry(out *bytes.Buffer, name string, mode int, text []byte) {
 	out.WriteString("070701")
 	inode, links, major, minor := 0, 1, 0, 0

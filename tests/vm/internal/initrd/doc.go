@@ -1,3 +1,3 @@
-// Package initrd makes the archive that the kernel unpacks before it has a disk. Here it holds one program: so the
-// guest's first process is always built from this tree, and the cached image of the guest does not depend on it.
+// Package initrd creates the archive that the kernel unpacks before it has a disk. It contains only the guest's first
+// process, which is therefore always built from this tree, so that the cached image does not depend on it.
 package initrd

@@ -6,18 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Accel is what runs the guest's instructions.
+// Accel is a way to execute the guest's instructions.
 type Accel string
 
 // The ways to run a guest.
 const (
 	KVM Accel = "kvm" // the processor itself
-	TCG Accel = "tcg" // a translator: everything works, several times slower
+	TCG Accel = "tcg" // a translator: everything works, but several times slower
 )
 
-// Candidates are the ways worth trying on this machine, the best first. A /dev/kvm that is there need not work: the
-// paravirtual flavour that some clouds give their guests boots none that need more than a plain processor, and
-// nested virtualization can hang. So a guest that does not come up is tried again by the next way.
+// Candidates returns the ways worth trying on this machine, the best first. An existing /dev/kvm may not work: the
+// paravirtual variant that some clouds give their guests boots only guests that need a plain processor, and nested
+// virtualization can hang. A guest that does not boot is therefore tried again with the next way.
 func Candidates() []Accel {
 	if _, err := os.Stat("/sys/module/kvm_pvm"); err == nil {
 		return []Accel{TCG}
@@ -28,7 +28,7 @@ func Candidates() []Accel {
 	return []Accel{KVM, TCG}
 }
 
-// arguments are QEMU's for the processor.
+// arguments returns QEMU's arguments for the processor.
 func (a Accel) arguments() []string {
 	if a == KVM {
 		return []string{"-accel", "kvm", "-cpu", "host", "-smp", "2"}

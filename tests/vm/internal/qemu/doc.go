@@ -1,3 +1,3 @@
-// Package qemu runs one guest: QEMU, and the daemon that shares a folder with it. It tells how the guest ended, or what
-// was on its console when it did not end well.
+// Package qemu runs one guest: QEMU, and the daemon that shares a folder with it. It reports how the guest ended, and
+// the console's output if the guest failed.
 package qemu

@@ -11,21 +11,21 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// DefaultSilence is how long a guest that is up may say nothing: it says every few seconds that it is alive.
+// DefaultSilence is the longest silence of a running guest, which reports every few seconds that it is alive.
 const DefaultSilence = 90 * time.Second
 
-// offLimit is how long powering off may take.
+// offLimit is the limit for powering off.
 const offLimit = 2 * time.Minute
 
-// What may become of a guest.
+// The ways in which a guest fails.
 var (
-	ErrNotUp = errors.New("the guest did not come up") // as with an accelerator that does not work
+	ErrNotUp = errors.New("the guest did not come up") // for example with an accelerator that does not work
 	ErrHangs = errors.New("the guest hangs")
 	ErrDied  = errors.New("the guest died")
 )
 
-// Wait calls take with the guest's frames until it has powered off. The guest must be up within bootLimit. What goes
-// wrong ends the guest; the error then shows the end of its console.
+// Wait calls take with the guest's frames until it has powered off. The guest must be up within bootLimit. A failure
+// ends the guest; the error then shows the end of its console.
 func (g *Guest) Wait(ctx context.Context, bootLimit time.Duration, take func(wire.Frame) error) error {
 	err := g.follow(ctx, bootLimit, take)
 	if err == nil {
@@ -38,7 +38,7 @@ func (g *Guest) Wait(ctx context.Context, bootLimit time.Duration, take func(wir
 	g.qemu.Kill()
 	g.shared.Kill()
 	for range g.frames {
-		continue // What was on its way must not hold the receiver up.
+		continue // Frames that were already sent must not block the receiver.
 	}
 	if err != nil {
 		return fmt.Errorf("%w\nThe end of the guest's console:\n%s", err, tail(g.console, 80))
@@ -46,7 +46,7 @@ func (g *Guest) Wait(ctx context.Context, bootLimit time.Duration, take func(wir
 	return g.qemu.Err()
 }
 
-// follow returns when the guest has said that it is done.
+// follow returns when the guest has reported that it is done.
 func (g *Guest) follow(ctx context.Context, bootLimit time.Duration, take func(wire.Frame) error) error {
 	silent := time.NewTimer(bootLimit)
 	defer silent.Stop()
@@ -76,7 +76,7 @@ func (g *Guest) follow(ctx context.Context, bootLimit time.Duration, take func(w
 	}
 }
 
-// died says why there are no more frames.
+// died returns the reason for the end of the frames.
 func (g *Guest) died(up bool) error {
 	if err := <-g.received; err != nil {
 		return err

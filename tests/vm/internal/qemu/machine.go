@@ -14,28 +14,28 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/workspace"
 )
 
-// Config says what a guest is made of.
+// Config describes a guest.
 type Config struct {
 	Workspace *workspace.Workspace
 	Accel     Accel
 	MemoryMiB int
-	// Kernel, Initrd and Disk are files; nothing is written to the disk's.
+	// Kernel, Initrd and Disk are files. The disk's file is not written to.
 	Kernel, Initrd, Disk string
 	Share                string // the folder that the guest sees
-	// Silence is how long the guest may say nothing before it is taken for one that hangs; 0 for DefaultSilence.
+	// Silence is the longest silence before the guest counts as hanging; 0 for DefaultSilence.
 	Silence time.Duration
 }
 
-// Guest is a guest that runs.
+// Guest is a running guest.
 type Guest struct {
 	qemu, shared *workspace.Process
 	silence      time.Duration
 	console, log string // files
 	frames       chan wire.Frame
-	received     chan error // how receiving ended, once frames is closed
+	received     chan error // the error of the receiver, once frames is closed
 }
 
-// shareLimit is how long the daemon that shares the folder may take to listen.
+// shareLimit is the limit for the daemon that shares the folder to start listening.
 const shareLimit = 2 * time.Minute
 
 // Start starts a guest.
@@ -54,7 +54,7 @@ func Start(ctx context.Context, c Config) (*Guest, error) {
 
 func (c Config) socket() string { return c.Workspace.Path("share.sock") }
 
-// virtiofsd returns the path of the daemon, which is in nobody's PATH.
+// virtiofsd returns the path of the daemon, which is not in PATH.
 func virtiofsd() (string, error) {
 	const old, current = "/usr/lib/qemu/virtiofsd", "/usr/libexec/virtiofsd"
 	for _, path := range []string{old, current} {
@@ -104,7 +104,7 @@ func (g *Guest) startShare(ctx context.Context, c Config) error {
 	}
 }
 
-// startQEMU starts the guest itself, and receives its frames until it ends.
+// startQEMU starts the guest, and receives its frames until it ends.
 func (g *Guest) startQEMU(ctx context.Context, c Config) error {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -118,7 +118,7 @@ func (g *Guest) startQEMU(ctx context.Context, c Config) error {
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = log, log, []*os.File{write}
 	// Disks that are plugged in later are files in the shared folder.
 	cmd.Dir = c.Share
-	// QEMU puts what the guest writes to its disk into a file without a name, in this folder.
+	// QEMU writes the guest's changes of its disk to an unnamed file in this folder.
 	cmd.Env = append(os.Environ(), "TMPDIR="+c.Workspace.Path())
 	g.qemu, err = c.Workspace.Start(cmd)
 	if err := errors.Join(err, write.Close(), log.Close()); err != nil {
@@ -132,25 +132,25 @@ func (g *Guest) startQEMU(ctx context.Context, c Config) error {
 	return nil
 }
 
-// arguments are QEMU's. What it would add by itself is switched off.
+// arguments returns QEMU's arguments, which disable its defaults.
 func (c Config) arguments(console string) []string {
 	memory := fmt.Sprintf("%dM", c.MemoryMiB)
-	// A panic or a reboot ends QEMU. An oops is as bad: what the kernel does afterwards proves nothing. An NVMe disk that
-	// the guest serves to itself over TCP sends pieces that reach from one allocation of memory into the next, which the
-	// kernel of Debian 12 takes for an attempt to read beyond the first one and dies of.
+	// A panic or a reboot ends QEMU, and so does an oops, after which the kernel's behaviour proves nothing. Usercopy
+	// hardening is off: when the guest serves an NVMe disk to itself over TCP, it sends buffers that span two memory
+	// allocations. The kernel of Debian 12 takes this for a read beyond the first one, and dies.
 	kernel := "console=ttyS0 panic=-1 oops=panic hardened_usercopy=off loglevel=5 rdinit=/init " + wire.Mark
 	args := append(c.Accel.arguments(),
 		"-machine", "q35", "-m", memory, "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-		// The memory is shared with the daemon that shares the folder.
+		// The daemon that shares the folder needs access to the memory.
 		"-object", "memory-backend-memfd,id=memory,share=on,size="+memory, "-numa", "node,memdev=memory",
 		"-kernel", c.Kernel, "-initrd", c.Initrd, "-append", kernel,
 		"-serial", "file:"+console,
-		// The second serial port is the pipe that QEMU has inherited as descriptor 3.
+		// The second serial port is a pipe that QEMU inherits as descriptor 3.
 		"-chardev", "file,id=frames,append=on,path=/proc/self/fd/3", "-serial", "chardev:frames",
 		"-drive", "id=root,if=none,format=raw,snapshot=on,cache=unsafe,file="+filepath.Clean(c.Disk), "-device",
 		"nvme,serial=root,drive=root",
 		"-chardev", "socket,id=share,path="+c.socket(), "-device", "vhost-user-fs-pci,chardev=share,tag="+wire.Share,
-		// The monitor listens on a socket, and the network's end of the guest's connection is a client of it.
+		// The monitor listens on a socket, and QEMU's network connects the guest to it.
 		"-chardev", "socket,id=monitor,server=on,wait=off,path="+c.Workspace.Path("qmp.sock"), "-mon",
 		"chardev=monitor,mode=control",
 		"-chardev", "socket,id=forward,path="+c.Workspace.Path("qmp.sock"),

@@ -1,3 +1,3 @@
-// Package wire is what the host and the guest say to each other: the host leaves a Job in the shared folder before
-// it boots the guest, and the guest sends Frames over its second serial port while it works.
+// Package wire defines the messages between the host and the guest. The host writes a Job to the shared folder before
+// it boots the guest. The guest sends Frames over its second serial port while it works.
 package wire

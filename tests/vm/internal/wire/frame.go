@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// Kind says what a frame is.
+// Kind is the kind of a frame.
 type Kind string
 
-// The kinds of frames, in the order in which they come.
+// The kinds of frames, in their usual order.
 const (
 	Up     Kind = "up"     // the guest is about to run the first program
 	Begin  Kind = "begin"  // a program begins
-	Output Kind = "output" // it wrote something
-	Alive  Kind = "alive"  // nothing happened, but the guest is alive
+	Output Kind = "output" // its output
+	Alive  Kind = "alive"  // nothing else happened
 	End    Kind = "end"    // a program has ended
-	Done   Kind = "done"   // all have, and the guest powers off
-	Broken Kind = "broken" // the guest cannot go on
+	Done   Kind = "done"   // all programs have ended, and the guest powers off
+	Broken Kind = "broken" // the guest cannot continue
 )
 
-// Pulse is how often the guest says that it is alive.
+// Pulse is the interval at which the guest reports that it is alive.
 const Pulse = 5 * time.Second
 
 // Frame is one message from the guest.
 type Frame struct {
 	Kind    Kind
 	Program string  `json:",omitempty"`
-	Text    string  `json:",omitempty"` // the output, or what is broken
+	Text    string  `json:",omitempty"` // the output, or the error
 	Code    int     `json:",omitempty"` // the exit code; 128 and more are signals
 	Seconds float64 `json:",omitempty"` // since the guest's kernel started
 }
 
-// Sender sends frames. It is for concurrent use.
+// Sender sends frames. It is safe for concurrent use.
 type Sender struct {
 	mu  sync.Mutex
 	out *json.Encoder
@@ -44,7 +44,7 @@ type Sender struct {
 // NewSender returns a sender that writes to out.
 func NewSender(out io.Writer) *Sender { return &Sender{out: json.NewEncoder(out)} }
 
-// Send sends a frame, each on a line of its own.
+// Send sends a frame as one line.
 func (s *Sender) Send(f Frame) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +57,7 @@ func Receive(in io.Reader, take func(Frame)) error {
 	for {
 		line, err := r.ReadBytes('\n')
 		if err == io.EOF {
-			return nil // A guest that died may have left half a line.
+			return nil // A guest that died may have sent a partial line.
 		}
 		if err != nil {
 			return err

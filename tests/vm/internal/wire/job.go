@@ -8,18 +8,17 @@ import (
 	"time"
 )
 
-// Mark is on the kernel's command line in the guest, and nowhere else: what must not run on anybody's machine
-// looks for it.
+// Mark is on the kernel's command line only in the guest. Code that must not run on another machine checks for it.
 const Mark = "stowage.vm=1"
 
-// Share is the tag of the shared folder, and where the guest mounts it.
+// Share is the tag of the shared folder, and SharePoint is its mount point in the guest.
 const (
 	Share      = "share"
 	SharePoint = "/share"
 )
 
-// Monitor is where the guest reaches QEMU's monitor, and SparePorts is how many disks can be plugged in: QEMU calls the
-// ports spare0, spare1 and so on.
+// Monitor is the guest's address of QEMU's monitor. SparePorts is the number of disks that can be plugged in; QEMU
+// names the ports spare0, spare1 and so on.
 const (
 	Monitor    = "10.0.2.100:4444"
 	SparePorts = 4
@@ -28,23 +27,23 @@ const (
 // jobFile is the name of the job in the shared folder.
 const jobFile = "job.json"
 
-// Job is what the guest does before it powers off.
+// Job is the guest's work before it powers off.
 type Job struct {
 	Programs []Program
 }
 
-// Program is one that the guest runs, after the one before it has ended.
+// Program is a program that the guest runs after the previous one has ended.
 type Program struct {
-	Name string // what it is called in frames
+	Name string // its name in frames
 	Path string // within the shared folder
 	Dir  string // the working directory, within the shared folder
 	Args []string
 	Temp string // the folder for temporary files
-	// Limit is after how long it is killed.
+	// Limit is the time after which it is killed.
 	Limit time.Duration
 }
 
-// Write puts the job into the shared folder.
+// Write writes the job to the shared folder.
 func (j Job) Write(share string) error {
 	text, err := json.Marshal(j)
 	if err != nil {

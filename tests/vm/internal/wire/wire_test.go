@@ -23,7 +23,7 @@ func TestFrames(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A guest that died leaves half a frame.
+	// A guest that died sends a partial frame.
 	wire.WriteString(`{"Kind":"don`)
 	var got []Frame
 	if err := Receive(&wire, func(f Frame) { got = append(got, f) }); err != nil {

@@ -1,3 +1,3 @@
-// Package workspace is the folder of one run, and the processes that it starts. Its owner holds a lock on the folder: a
-// later run ends what a dead one left running, and removes its folder.
+// Package workspace manages the folder of a run, and the processes that it starts. The run holds a lock on the folder.
+// A later run kills the remaining processes of a dead run, and removes its folder.
 package workspace

@@ -16,20 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// records is the folder with a file for each process, named by its number, that holds when it started.
+// records is the folder with a file for each process, named by its ID, that contains its start time.
 const records = "processes"
 
-// endLimit is how long a killed process may take to be gone.
+// endLimit is the limit for a killed process to end.
 const endLimit = 2 * time.Minute
 
 // Process is a process that a run has started.
 type Process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
-	err  error // how it ended; set before done is closed
+	err  error // its result; set before done is closed
 }
 
-// Start starts the command, which the kernel kills when this process dies, and a later run at the latest.
+// Start starts the command. The kernel kills it when this process dies, and a later run does so at the latest.
 func (w *Workspace) Start(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, done: make(chan struct{})}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
@@ -41,7 +41,7 @@ func (w *Workspace) Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// run stays on one thread: the kernel takes the death of the thread that started a child for its parent's
+// run stays on one thread: for the kernel, the death of the thread that started a child is the death of the parent
 // (prctl(2), PR_SET_PDEATHSIG).
 func (p *Process) run(dir string, begun chan<- error) {
 	runtime.LockOSThread()
@@ -56,18 +56,18 @@ func (p *Process) run(dir string, begun chan<- error) {
 	}
 	begun <- err
 	p.err = p.cmd.Wait()
-	_ = os.Remove(filepath.Join(dir, strconv.Itoa(p.cmd.Process.Pid))) // A record of nothing harms nobody.
+	_ = os.Remove(filepath.Join(dir, strconv.Itoa(p.cmd.Process.Pid))) // A stale record is harmless.
 }
 
 // Done is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Err is how the process ended, after Done.
+// Err returns the process's result, after Done.
 func (p *Process) Err() error { return p.err }
 
 // Kill ends the process and waits for its end.
 func (p *Process) Kill() {
-	_ = p.cmd.Process.Kill() // It may have ended this moment.
+	_ = p.cmd.Process.Kill() // It may have just ended.
 	<-p.done
 }
 
@@ -79,7 +79,8 @@ func record(dir string, pid int) error {
 	return os.WriteFile(filepath.Join(dir, strconv.Itoa(pid)), []byte(started), 0o600)
 }
 
-// endAll kills the recorded processes that still run. Their numbers may be others' by now: the start time tells.
+// endAll kills the recorded processes that still run. Their IDs may belong to other processes by now, which the start
+// time reveals.
 func endAll(dir string) error {
 	entries, err := os.ReadDir(filepath.Join(dir, records))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,9 +104,9 @@ func endAll(dir string) error {
 	return errors.Join(problems...)
 }
 
-// end kills the process with the number, if it is still the one that started then, and waits for its end.
+// end kills the process with the ID if its start time is the recorded one, and waits for its end.
 func end(pid int, started string) error {
-	// From here on the number can become nobody else's without being noticed.
+	// From here on, a reuse of the ID cannot go unnoticed.
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -135,7 +136,7 @@ func end(pid int, started string) error {
 	return err
 }
 
-// startTime is when the process started, in clock ticks after boot: field 22 of /proc/PID/stat, proc_pid_stat(5).
+// startTime returns the process's start time, in clock ticks after boot: field 22 of /proc/PID/stat, proc_pid_stat(5).
 func startTime(pid int) (string, error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
@@ -144,7 +145,7 @@ func startTime(pid int) (string, error) {
 		}
 		return "", err
 	}
-	// The second field is the command in parentheses, and may hold anything.
+	// The second field is the command in parentheses, and may contain any characters.
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
 		return "", fmt.Errorf("/proc/%d/stat has %d fields after the command, not 20", pid, len(fields))

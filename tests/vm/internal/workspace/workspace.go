@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of the folders; this package looks at no other.
+// prefix is the prefix of the folders' names. This package ignores other folders.
 const prefix = "stowage-vm-run-"
 
 // Workspace is the folder of one run.
@@ -20,7 +20,7 @@ type Workspace struct {
 	lock *os.File
 }
 
-// New makes a folder below the one given, after it has removed there what dead runs left.
+// New creates a folder below parent, after it has removed the folders of dead runs there.
 func New(parent string) (*Workspace, error) {
 	if err := sweep(parent); err != nil {
 		return nil, err
@@ -34,11 +34,11 @@ func New(parent string) (*Workspace, error) {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	w := &Workspace{dir: dir, lock: lock}
-	// Records exist once the lock is held: a folder without them is one that its owner is about to lock.
+	// Records exist only once the lock is held: a folder without them is about to be locked by its owner.
 	return w, os.Mkdir(w.Path(records), 0o700)
 }
 
-// Path joins the names to the folder's.
+// Path returns a path in the folder.
 func (w *Workspace) Path(names ...string) string {
 	return filepath.Join(append([]string{w.dir}, names...)...)
 }
@@ -48,7 +48,7 @@ func (w *Workspace) Remove() error {
 	return errors.Join(endAll(w.dir), os.RemoveAll(w.dir), w.lock.Close())
 }
 
-// lockDir fails with EWOULDBLOCK while the owner lives.
+// lockDir fails with EWOULDBLOCK while the owner is alive.
 func lockDir(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "owner.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

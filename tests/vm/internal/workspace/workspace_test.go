@@ -45,7 +45,7 @@ func TestRemoveEndsProcesses(t *testing.T) {
 	}
 }
 
-// What a run left that died is ended by the next; what belongs to a run beside it is not.
+// A run ends the processes that a dead run left, but not those of a concurrent run.
 func TestSweep(t *testing.T) {
 	parent := t.TempDir()
 	dead, err := New(parent)
@@ -64,12 +64,12 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A number that is another process's by now: this one's.
+	// An ID that belongs to another process by now: this one.
 	record := filepath.Join(dead.Path(records), strconv.Itoa(os.Getpid()))
 	if err := os.WriteFile(record, []byte("1"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := dead.lock.Close(); err != nil { // as the kernel does for the dead
+	if err := dead.lock.Close(); err != nil { // as the kernel does when a process dies
 		t.Fatal(err)
 	}
 	next, err := New(parent)

@@ -1,2 +1,2 @@
-// Command culprit does in the guest what its argument says: it is what goes wrong in the tests of package smoke.
+// Command culprit misbehaves in the guest as its argument says, for the tests of package smoke.
 package main

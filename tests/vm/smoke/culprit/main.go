@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// leave leaves a process behind that holds the output open, and is in no group of this one's.
+// leave leaves a process behind that keeps the output open, and is in another process group.
 func leave() error {
 	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", "sleep")
 	cmd.Stdout = os.Stdout
@@ -40,7 +40,7 @@ func leave() error {
 	return cmd.Start()
 }
 
-// talk prints more than any buffer holds, with all that JSON and terminals treat specially.
+// talk prints more than any buffer holds, including all characters that JSON and terminals treat specially.
 func talk() error {
 	for line := range 5000 {
 		if _, err := fmt.Printf("%05d \"\\\t\r\x16\x1b é %s\n", line, strings.Repeat("x", 20)); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// A disk that has the serial number and is too small to be the volume is not used.
+// A disk with the serial number that is too small to be the volume is not used.
 func TestDiskIsTooSmall(t *testing.T) {
 	forms(t, func(t *testing.T, fsType string) {
 		i := newInstance(t, func(i *instance) { i.empty = true })
@@ -26,7 +26,7 @@ func TestDiskIsTooSmall(t *testing.T) {
 	})
 }
 
-// Two disks that have the serial number cannot both be the volume, and nobody knows which is: neither is used.
+// Two disks with the same serial number cannot both be the volume: neither is used.
 func TestDiskIsDoubled(t *testing.T) {
 	forms(t, func(t *testing.T, fsType string) {
 		i := newInstance(t, nil)
@@ -45,7 +45,7 @@ func TestDiskIsDoubled(t *testing.T) {
 	})
 }
 
-// A link of udev's that leads to another volume's disk changes nothing, because nobody follows it.
+// A udev link that refers to another volume's disk has no effect, because the driver does not follow it.
 func TestLinkIsStale(t *testing.T) {
 	i := newInstance(t, nil)
 	v, other := i.newVolume("linked", "ext4"), i.newVolume("other", "ext4")
@@ -65,7 +65,7 @@ func TestLinkIsStale(t *testing.T) {
 	i.nothing()
 }
 
-// number is that of a device.
+// number returns the number of a device.
 func (i *instance) number(path string) uint64 {
 	i.Helper()
 	var stat unix.Stat_t
@@ -73,8 +73,8 @@ func (i *instance) number(path string) uint64 {
 	return stat.Rdev
 }
 
-// The disk of a volume that is staged is pulled, and another volume's disk gets its name and number. Nobody is given
-// the other disk.
+// The disk of a staged volume is pulled, and another volume's disk gets its name and number. No pod gets the other
+// disk.
 func TestDiskIsSwapped(t *testing.T) {
 	forms(t, func(t *testing.T, fsType string) {
 		i := newInstance(t, nil)
@@ -82,7 +82,7 @@ func TestDiskIsSwapped(t *testing.T) {
 		v.attach()
 		was := v.device(v.id)
 		v.must(v.stage())
-		if fsType != "" { // It would hold the name.
+		if fsType != "" { // It would keep the name in use.
 			v.putAway()
 		}
 		i.pull(v.id)
@@ -110,7 +110,7 @@ func TestDiskIsSwapped(t *testing.T) {
 		other.show()
 		written := other.write()
 
-		v.detach() // as the API had it attached all the time
+		v.detach() // the API had it attached all the time
 		v.attach()
 		v.show()
 		v.verify(v.write())

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// A volume grows while a pod uses it: the kernel notices that the disk did, and the filesystem follows.
+// A volume grows while a pod uses it: the kernel notices that the disk has grown, and the filesystem follows.
 func TestGrowsInUse(t *testing.T) {
 	forms(t, func(t *testing.T, fsType string) {
 		v := newInstance(t, func(i *instance) { i.served = true }).newVolume("grown", fsType)
@@ -27,7 +27,7 @@ func TestGrowsInUse(t *testing.T) {
 		}
 		v.must(err)
 		v.Logf("grown after %v", time.Since(began).Round(time.Millisecond))
-		v.must(v.expand()) // asked again, as after a lost answer
+		v.must(v.expand()) // a retry, as after a lost answer
 		v.large()
 		v.verify(written)
 		v.putAway()
@@ -40,8 +40,8 @@ func TestGrowsInUse(t *testing.T) {
 	})
 }
 
-// A disk that does not show that the volume has grown is not taken for one that has; and when it shows it, the
-// filesystem follows, although the volume was attached when it was smaller.
+// While the disk does not show the volume's new size, the expansion is not reported as done. Once it does, the
+// filesystem follows, although the volume was smaller when it was attached.
 func TestGrowsLater(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestGrowsLater(t *testing.T) {
 	}
 }
 
-// grow makes the volume of 1 GiB one of 2.
+// grow grows the volume from 1 GiB to 2 GiB.
 func (v *volume) grow() {
 	v.Helper()
 	grown, err := v.controller.ControllerExpandVolume(v.ctx(), &csi.ControllerExpandVolumeRequest{
@@ -87,7 +87,7 @@ func (v *volume) expand() error {
 	return err
 }
 
-// large fails the test unless the pod can use what the volume has gained.
+// large fails the test unless the pod can use the additional space.
 func (v *volume) large() {
 	v.Helper()
 	path := v.target

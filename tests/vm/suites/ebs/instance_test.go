@@ -18,32 +18,32 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nvmet"
 )
 
-// disk is one that is plugged in.
+// disk is a disk that is plugged in.
 type disk interface {
 	Unplug(ctx context.Context) error
 }
 
-// model is what the disks of EBS say that they are.
+// model is the model that EBS's disks report.
 const model = "Amazon Elastic Block Store"
 
-// instance is the guest as an instance of EC2, with its cloud and its driver.
+// instance is the guest in the role of an EC2 instance, with its cloud and its driver.
 type instance struct {
 	*testing.T
 	region *region.Region
 	driver *inprocess.Driver
 	began  time.Time
-	images string        // what is on the disks of package nvmet
+	images string        // the content of the disks of package nvmet
 	served bool          // disks are those of package nvmet
-	empty  bool          // what is attached is not plugged in
-	late   time.Duration // after it is attached, a disk is plugged in
+	empty  bool          // attached volumes are not plugged in
+	late   time.Duration // the delay between the attachment and the disk
 
-	plugging sync.WaitGroup // of disks that are late
-	mu       sync.Mutex     // of what follows
+	plugging sync.WaitGroup // of delayed disks
+	mu       sync.Mutex     // guards the following fields
 	machine  *hotplug.Machine
 	disks    map[string]disk // by volume
 }
 
-// newInstance starts an instance and its driver, until the test ends.
+// newInstance starts an instance and its driver until the test ends.
 func newInstance(t *testing.T, edit func(*instance)) *instance {
 	t.Helper()
 	i := &instance{T: t, began: time.Now(), images: t.TempDir(), disks: map[string]disk{}}
@@ -61,7 +61,7 @@ func newInstance(t *testing.T, edit func(*instance)) *instance {
 	open := definition.Open
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
 		i.region.Configure(&o)
-		// The cloud answers when a disk has gone, which may take seconds, and so may all else with an emulated processor.
+		// The cloud answers once a disk is gone, which may take seconds, as anything may with an emulated processor.
 		timing := &o.Config.(*ebs.Config).Timing
 		timing.Call, timing.Read, timing.Settle = time.Minute, time.Minute, time.Minute
 		return open(ctx, o)
@@ -70,7 +70,7 @@ func newInstance(t *testing.T, edit func(*instance)) *instance {
 	return i
 }
 
-// ctx is the test's own, which is still valid while the test cleans up.
+// ctx returns the test's context, without the cancellation when the test's cleanup begins.
 func (i *instance) ctx() context.Context { return context.WithoutCancel(i.Context()) }
 
 func (i *instance) must(err error) {
@@ -87,7 +87,7 @@ func (i *instance) check(err error) {
 	}
 }
 
-// plugged is what the cloud calls when a volume was attached.
+// plugged is called by the cloud after a volume is attached.
 func (i *instance) plugged(node, volume string, size int) {
 	if node != region.NodeA || i.empty {
 		return
@@ -102,7 +102,7 @@ func (i *instance) plugged(node, volume string, size int) {
 	})
 }
 
-// plug gives the instance the disk of a volume, with what is on it.
+// plug gives the instance the disk of a volume, with the volume's content.
 func (i *instance) plug(volume string, size int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -123,12 +123,13 @@ func (i *instance) plug(volume string, size int) {
 	i.disks[volume] = d
 }
 
-// name is what the disk of a volume is called in the folder shared with the host. Each cloud begins with the same IDs.
+// name returns the file name of a volume's disk in the folder shared with the host. Each cloud starts with the same
+// IDs.
 func (i *instance) name(volume string) string {
 	return fmt.Sprintf("%s-%d.img", volume, i.began.UnixNano())
 }
 
-// grown makes a file at least so large.
+// grown makes sure that a file has at least the given size.
 func grown(path string, bytes int64) error {
 	info, err := os.Stat(path)
 	if err == nil && info.Size() >= bytes {
@@ -142,14 +143,15 @@ func grown(path string, bytes int64) error {
 	return file.Truncate(bytes)
 }
 
-// unplugged is what the cloud calls when a volume is to be detached: it is not detached before the instance has let go.
+// unplugged is called by the cloud when a volume is to be detached. The detachment completes only once the instance has
+// released the disk.
 func (i *instance) unplugged(node, volume string) {
 	if node == region.NodeA {
 		i.pull(volume)
 	}
 }
 
-// pull takes the disk of a volume away, if it is there.
+// pull removes the disk of a volume if it exists.
 func (i *instance) pull(volume string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -163,7 +165,7 @@ func (i *instance) pull(volume string) {
 	}
 }
 
-// tear is pull that nobody in the guest is told of before, where disks can be torn away.
+// tear is pull without notice to the guest, where disks support that.
 func (i *instance) tear(volume string) {
 	i.mu.Lock()
 	d, ok := i.disks[volume].(*nvmet.Plugged)
@@ -178,8 +180,8 @@ func (i *instance) tear(volume string) {
 	i.check(d.Tear(i.ctx()))
 }
 
-// resized is what the cloud calls when an attached volume has grown. A disk of QEMU's shows that when it is plugged in
-// again.
+// resized is called by the cloud when an attached volume has grown. A disk of QEMU shows the new size once it is
+// plugged in again.
 func (i *instance) resized(node, volume string, size int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -188,7 +190,7 @@ func (i *instance) resized(node, volume string, size int) {
 	}
 }
 
-// pullAll takes away what a test that failed has left.
+// pullAll removes the disks that a failed test has left.
 func (i *instance) pullAll() {
 	i.plugging.Wait()
 	for volume := range i.disks {
@@ -197,8 +199,7 @@ func (i *instance) pullAll() {
 	i.check(i.machine.Close())
 }
 
-// stray plugs in a disk that no volume's attachment has asked for, blank, until the test ends or it is pulled by the
-// name that is returned.
+// stray plugs in a blank disk that belongs to no attachment, until the test ends or it is pulled by the returned name.
 func (i *instance) stray(serial string, bytes int64) (name, path string) {
 	i.Helper()
 	i.mu.Lock()
@@ -206,14 +207,14 @@ func (i *instance) stray(serial string, bytes int64) (name, path string) {
 	name = "stray"
 	image := filepath.Join(i.images, name)
 	i.must(grown(image, bytes))
-	// Of disks on PCI the kernel would refuse a second one with the same serial number.
+	// On PCI, the kernel would refuse a second disk with the same serial number.
 	d, err := nvmet.Plug(i.ctx(), nvmet.Disk{Serial: serial, Model: model, File: image})
 	i.must(err)
 	i.disks[name] = d
 	return name, d.Path
 }
 
-// devices are the disks with the serial number of a volume.
+// devices returns the disks with the serial number of a volume.
 func (i *instance) devices(volume string) (paths []string) {
 	i.Helper()
 	found, err := filepath.Glob("/sys/block/nvme*n*/device/serial")
@@ -229,7 +230,7 @@ func (i *instance) devices(volume string) (paths []string) {
 	return paths
 }
 
-// device is the only disk with the serial number of a volume.
+// device returns the only disk with the serial number of a volume.
 func (i *instance) device(volume string) string {
 	i.Helper()
 	paths := i.devices(volume)
@@ -239,7 +240,7 @@ func (i *instance) device(volume string) string {
 	return paths[0]
 }
 
-// blank fails the test if something was written to the parts of a disk that a filesystem's maker writes to.
+// blank fails the test if the parts of a disk to which mkfs writes have been written to.
 func (i *instance) blank(device string) {
 	i.Helper()
 	file, err := os.Open(device)

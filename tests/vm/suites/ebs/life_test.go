@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// forms are what pods can get of a volume: filesystems, and the device.
+// forms runs a test for each form of a volume that pods can use: filesystems, and the device.
 func forms(t *testing.T, test func(t *testing.T, fsType string)) {
 	for _, fsType := range []string{"ext4", "xfs", ""} {
 		name := fsType
@@ -21,8 +21,8 @@ func forms(t *testing.T, test func(t *testing.T, fsType string)) {
 	}
 }
 
-// A volume is made, attached, written to, detached, and attached again, when its disk has another name: what was
-// written is there.
+// A volume is created, attached, written to, detached, and attached again, when its disk has another name. The data is
+// still there.
 func TestLife(t *testing.T) { forms(t, life) }
 
 func life(t *testing.T, fsType string) {
@@ -46,7 +46,7 @@ func life(t *testing.T, fsType string) {
 	}
 	v.show()
 	v.verify(written)
-	v.must(v.stage()) // asked again, as by a kubelet that was restarted
+	v.must(v.stage()) // a retry, as by a restarted kubelet
 	v.verify(written)
 	v.putAway()
 	i.blank(other.device(other.id))
@@ -56,7 +56,7 @@ func life(t *testing.T, fsType string) {
 	i.nothing()
 }
 
-// EC2 says that a volume is attached before the instance has its disk: staging succeeds when it has.
+// EC2 reports a volume as attached before the instance has its disk. Staging succeeds once the disk exists.
 func TestDiskIsLate(t *testing.T) {
 	i := newInstance(t, func(i *instance) { i.late = 3 * time.Second })
 	v := i.newVolume("late", "ext4")
@@ -76,8 +76,8 @@ func TestDiskIsLate(t *testing.T) {
 	v.verify(v.write())
 }
 
-// A disk that is not there, because the volume is attached to another instance or for no reason at all, is missed at
-// once and by its serial number.
+// A disk is missing because the volume is attached to another instance, or for no apparent reason. Staging fails at
+// once, with the disk's serial number in the message.
 func TestDiskIsMissing(t *testing.T) {
 	i := newInstance(t, func(i *instance) { i.empty = true })
 	for name, node := range map[string]string{"elsewhere": region.NodeB, "nowhere": region.NodeA} {

@@ -11,8 +11,8 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// A disk is pulled while a pod uses it, by the hypervisor or with no sign at all. The pod's volume can be taken down,
-// attached again and used, and what the pod had synced is there.
+// A disk is pulled while a pod uses it, by the hypervisor or without any notice. The pod's volume can be unstaged,
+// attached again and used, and the pod's synced data is still there.
 func TestDiskIsPulled(t *testing.T) {
 	for _, way := range []struct {
 		name   string
@@ -44,7 +44,7 @@ func pulled(v *volume) {
 	v.verify(written)
 	written = v.write()
 
-	// Again, while only the pod's part is taken down: what is staged is replaced.
+	// Again, but only unpublished: the staging is replaced.
 	v.unpublish()
 	v.tear(v.id)
 	v.detach()
@@ -55,7 +55,7 @@ func pulled(v *volume) {
 	v.nothing()
 }
 
-// spill writes what is not synced, and may be lost.
+// spill writes data that is not synced, and may be lost.
 func (v *volume) spill() {
 	v.Helper()
 	if v.raw() {
@@ -66,7 +66,7 @@ func (v *volume) spill() {
 	v.must(os.WriteFile(filepath.Join(v.target, "spilled"), text, 0o600))
 }
 
-// unwell fails the test unless the volume can be used, or cannot and is said to be so.
+// unwell fails the test unless the volume's health is INACCESSIBLE if want is true, and without a fault otherwise.
 func (v *volume) unwell(want bool) {
 	v.Helper()
 	answer, err := v.node.NodeGetVolumeHealth(v.ctx(),

@@ -16,10 +16,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// callLimit is how long a call may take, as the kubelet and the sidecars have it.
+// callLimit is the time limit of a call, as the kubelet and the sidecars set it.
 const callLimit = 2 * time.Minute
 
-// volume is one that is used as the kubelet and the sidecars do.
+// volume is a volume that the test uses as the kubelet and the sidecars do.
 type volume struct {
 	*instance
 	id              string
@@ -31,7 +31,7 @@ type volume struct {
 	node            csi.NodeClient
 }
 
-// newVolume makes a volume of a GiB, until the test ends. The filesystem is empty for a raw one.
+// newVolume creates a volume of one GiB until the test ends. An empty fsType makes it a raw one.
 func (i *instance) newVolume(name, fsType string) *volume {
 	i.Helper()
 	dir := i.TempDir()
@@ -67,7 +67,7 @@ func capability(fsType string) *csi.VolumeCapability {
 	return c
 }
 
-// end puts the volume away from wherever it is, and deletes it.
+// end unstages and detaches the volume in whatever state it is, and deletes it.
 func (v *volume) end() {
 	v.putAway()
 	v.detach()
@@ -125,7 +125,7 @@ func (v *volume) show() {
 	v.must(v.publishAt(v.target))
 }
 
-// putAway unpublishes and unstages it; again is no harm.
+// putAway unpublishes and unstages the volume. It is idempotent.
 func (v *volume) putAway() {
 	v.Helper()
 	v.unpublish()
@@ -143,7 +143,7 @@ func (v *volume) unpublish() {
 	v.check(err)
 }
 
-// refused fails the test unless a call was refused with the code and a sentence that has the words.
+// refused fails the test unless a call was refused with the code and a message that contains the words.
 func (v *volume) refused(err error, code codes.Code, words ...string) {
 	v.Helper()
 	if status.Code(err) != code {
@@ -160,15 +160,15 @@ func (v *volume) refused(err error, code codes.Code, words ...string) {
 // raw reports whether pods get the device.
 func (v *volume) raw() bool { return v.capability.GetBlock() != nil }
 
-// record is something that was written.
+// record is the checksum of written data.
 type record [sha256.Size]byte
 
 const recordSize = 4 * mib
 
-// offsets are where records are on a raw volume: at both ends and in between.
+// offsets returns the positions of records on a raw volume: at both ends and in between.
 func offsets() []int64 { return []int64{0, gib/2 + 4096, gib - recordSize} }
 
-// write has a pod write to the volume, and sync.
+// write writes to the volume as a pod does, and syncs.
 func (v *volume) write() record {
 	v.Helper()
 	text := make([]byte, recordSize)
@@ -194,7 +194,7 @@ func (v *volume) write() record {
 	return sha256.Sum256(text)
 }
 
-// verify has a pod read what was written.
+// verify reads the data as a pod does, and compares it.
 func (v *volume) verify(want record) {
 	v.Helper()
 	path, places := v.target, offsets()

@@ -1,3 +1,3 @@
-// Package growth proves in the guest what most containers may not do: that the driver grows a mounted ext4 while a
-// workload writes to it (ext4's resize ioctl asks for CAP_SYS_RESOURCE).
+// Package growth tests in the guest a case that most containers may not run: the driver grows a mounted ext4 while a
+// workload writes to it (ext4's resize ioctl requires CAP_SYS_RESOURCE).
 package growth

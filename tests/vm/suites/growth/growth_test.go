@@ -19,7 +19,7 @@ const mib = 1 << 20
 type writer struct {
 	stop  chan struct{}
 	ended chan error
-	count uint64 // the records written; after ended
+	count uint64 // the records written; valid after ended
 }
 
 func startWriter(file *os.File) *writer {
@@ -46,7 +46,7 @@ func (w *writer) run(file *os.File) error {
 	}
 }
 
-// end stops the workload and returns how many records it has written.
+// end stops the workload and returns the number of records that it has written.
 func (w *writer) end(t *testing.T) uint64 {
 	t.Helper()
 	close(w.stop)
@@ -56,7 +56,7 @@ func (w *writer) end(t *testing.T) uint64 {
 	return w.count
 }
 
-// record is the record of that number: half a block, so that records do not begin where blocks do.
+// record returns the record of that number. It has about half a block, so that records are not aligned with blocks.
 func record(number uint64) []byte {
 	return bytes.Repeat(binary.LittleEndian.AppendUint64(nil, number^0x5741474553544f57), 2000/8)
 }
@@ -80,8 +80,8 @@ func verify(t *testing.T, path string, count uint64) {
 	}
 }
 
-// A volume in use grows: a workload that holds a file open and writes to it goes on, sees the new size and can fill
-// it, and all that it wrote is there, also after the volume was taken away and brought back.
+// A volume in use grows. A workload that holds a file open and writes to it continues, sees the new size and can fill
+// it. All that it wrote is there, even after the volume was unstaged and staged again.
 func TestGrowsInUse(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) { testGrowsInUse(t, fsType) })
@@ -89,7 +89,7 @@ func TestGrowsInUse(t *testing.T) {
 }
 
 func testGrowsInUse(t *testing.T, fsType string) {
-	// The least that mkfs.xfs makes is 300 MiB.
+	// The minimum of mkfs.xfs is 300 MiB.
 	const before, after = 320 * mib, 640 * mib
 	v := newVolume(t, fsType, before)
 	if size := v.size(); size > before {
@@ -101,7 +101,7 @@ func testGrowsInUse(t *testing.T, fsType string) {
 	defer file.Close()
 	w := startWriter(file)
 	v.expand(after)
-	v.expand(after) // asked again, as after a lost answer
+	v.expand(after) // a retry, as after a lost answer
 	count := w.end(t)
 	if count == 0 {
 		t.Fatal("the workload wrote nothing while the volume grew")
@@ -110,7 +110,7 @@ func testGrowsInUse(t *testing.T, fsType string) {
 		t.Errorf("the pod sees %d bytes; want nearly %d", size, after)
 	}
 	verify(t, path, count)
-	// What lies beyond the old end can be used.
+	// The space beyond the old end can be used.
 	v.must(unix.Fallocate(int(file.Fd()), unix.FALLOC_FL_KEEP_SIZE, 0, before+64*mib))
 	v.must(file.Close())
 	t.Logf("%s: %d records were written while the volume grew from %d to %d MiB", fsType, count, before/mib, after/mib)
@@ -124,7 +124,7 @@ func testGrowsInUse(t *testing.T, fsType string) {
 	verify(t, path, count)
 }
 
-// clean has the filesystem's own tool look for damage.
+// clean checks for damage with the filesystem's own tool.
 func clean(t *testing.T, fsType, image string) {
 	t.Helper()
 	argv := map[string][]string{"ext4": {"e2fsck", "-f", "-n", image}, "xfs": {"xfs_repair", "-n", "-f", image}}[fsType]

@@ -52,7 +52,7 @@ func newVolume(t *testing.T, fsType string, bytes int64) *volume {
 	return v
 }
 
-// ctx is the test's own, which is still valid while the test cleans up.
+// ctx returns the test's context, without the cancellation when the test's cleanup begins.
 func (v *volume) ctx() context.Context { return context.WithoutCancel(v.Context()) }
 
 func (v *volume) must(err error) {
@@ -84,7 +84,7 @@ func (v *volume) show() {
 	v.must(err)
 }
 
-// putAway unpublishes and unstages it; again is no harm.
+// putAway unpublishes and unstages the volume. It is idempotent.
 func (v *volume) putAway() {
 	v.Helper()
 	node := csi.NewNodeClient(v.driver.Conn)
@@ -94,7 +94,7 @@ func (v *volume) putAway() {
 	v.check(err)
 }
 
-// expand grows the volume and then what is on it, and checks the answers.
+// expand grows the volume and then its filesystem, and checks the answers.
 func (v *volume) expand(bytes int64) {
 	v.Helper()
 	size := &csi.CapacityRange{RequiredBytes: bytes}
@@ -116,7 +116,7 @@ func (v *volume) expand(bytes int64) {
 	}
 }
 
-// size is the filesystem's, as a pod sees it, in bytes.
+// size returns the size of the filesystem as a pod sees it, in bytes.
 func (v *volume) size() int64 {
 	v.Helper()
 	var stat unix.Statfs_t
@@ -124,7 +124,7 @@ func (v *volume) size() int64 {
 	return int64(stat.Blocks) * stat.Bsize
 }
 
-// image is the file behind the volume.
+// image returns the path of the volume's image.
 func (v *volume) image() string {
 	v.Helper()
 	source, err := v.driver.Instance.Node.Source(v.ctx(), backends.Attachment{Handle: v.id, Type: backends.Mount})

@@ -1,3 +1,3 @@
-// Package hotplug drives the node's pipeline with disks that come and go, as a cloud's do: with serial numbers that are
-// those of EC2 and OpenStack, and on a real bus.
+// Package hotplug tests the node's pipeline with disks that are plugged in and unplugged, as in a cloud: on a real bus,
+// with serial numbers like those of EC2 and OpenStack.
 package hotplug

@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/hotplug"
 )
 
-// TestFoundDisk has a disk plugged in that a rule selects by its link, which udev makes when the kernel has long told
-// of the disk.
+// TestFoundDisk plugs in a disk that a rule selects by its link. udev creates the link long after the kernel has
+// reported the disk.
 func TestFoundDisk(t *testing.T) {
-	const links = "/dev/by-test" // where rules may point
+	const links = "/dev/by-test" // rules may select links in it
 	must(t, os.Mkdir(links, 0o755))
 	t.Cleanup(func() {
 		if err := os.RemoveAll(links); err != nil {
@@ -57,7 +57,7 @@ func TestFoundDisk(t *testing.T) {
 	found(ctx, t, engine, func(s report.State) bool { return len(s.Volumes) == 0 })
 }
 
-// found waits for a state of the engine.
+// found waits for a state of the engine that satisfies is.
 func found(ctx context.Context, t *testing.T, engine *disks.Engine, is func(report.State) bool) report.State {
 	t.Helper()
 	state := engine.State(ctx, "")

@@ -27,7 +27,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// cloud is the least that a backend with disks can be: it says which disk the volume is.
+// cloud is a minimal backend with disks: it knows which disk the volume is.
 type cloud struct{ device backends.Device }
 
 func (c *cloud) Source(context.Context, backends.Attachment) (backends.Source, error) {
@@ -54,7 +54,7 @@ func service(t *testing.T, c *cloud) *node.Service {
 	return s
 }
 
-// A disk is plugged in, used, and taken away; and never used in the place of another, or when it is too small.
+// A disk is plugged in, used, and unplugged. It is never used in place of another disk, or when it is too small.
 func TestDisk(t *testing.T) {
 	for _, disk := range []hotplug.Disk{
 		{Model: hotplug.NVMe, Serial: "vol0123456789abcdef0", Bytes: 64 * mib},
@@ -104,7 +104,7 @@ func testDisk(t *testing.T, disk hotplug.Disk) {
 	must(t, plugged.Unplug(ctx))
 }
 
-// grow makes the disk larger while it is in use, and then its filesystem.
+// grow grows the disk while it is in use, and then its filesystem.
 func grow(t *testing.T, s *node.Service, disk *hotplug.Plugged, target string) {
 	t.Helper()
 	size := 2 * disk.Bytes
@@ -130,8 +130,8 @@ func blank(text []byte) bool {
 	return true
 }
 
-// A disk that has only just come is taken away again: the guest may not be done with the one when it is told of the
-// other.
+// A disk is unplugged just after it was plugged in: the guest may not have finished the addition when it learns of the
+// removal.
 func TestDiskIsGoneAtOnce(t *testing.T) {
 	machine := connect(t)
 	for round := range 6 {

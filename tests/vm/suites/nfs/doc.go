@@ -1,3 +1,3 @@
-// Package nfs shows that the guest's NFS server and client work, and that package nfsd does to them what it says: the
-// tests of the nfs backend stand on it.
+// Package nfs checks that the guest's NFS server and client work, and that package nfsd does what it documents. The
+// tests of the nfs backend depend on it.
 package nfs

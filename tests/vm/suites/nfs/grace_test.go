@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// After a restart with grace, a client that was there before gets back what it had open, and its file is whole.
+// After a restart with grace, a client from before reclaims its open file, and the file is complete.
 func TestGrace(t *testing.T) {
 	server := start(t, nfsd.Config{Grace: true})
 	export := nfsd.Export{Path: folder(t)}

@@ -43,7 +43,7 @@ func start(t *testing.T, config nfsd.Config) *nfsd.Server {
 	return server
 }
 
-// folder is a folder of the guest's disk that everybody may write to.
+// folder creates a folder on the guest's disk that every user may write to.
 func folder(t *testing.T) string {
 	t.Helper()
 	must(t, os.MkdirAll("/srv", 0o755))
@@ -75,10 +75,10 @@ func mount(t *testing.T, path, options string) string {
 	return target
 }
 
-// limit is far beyond what anything here takes with an emulated processor.
+// limit is far longer than any step takes with an emulated processor.
 const limit = 2 * time.Minute
 
-// within runs what must end soon, well or not, and returns how.
+// within runs a function that must return soon, and returns its error.
 func within(t *testing.T, what func() error) error {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -92,7 +92,7 @@ func within(t *testing.T, what func() error) error {
 	}
 }
 
-// eventually tries until it succeeds: a soft mount may fail a while longer, until its connection is up again.
+// eventually retries until what succeeds: a soft mount may fail for a while, until its connection is up again.
 func eventually(t *testing.T, what func() error) {
 	t.Helper()
 	begun := time.Now()
@@ -107,7 +107,7 @@ func eventually(t *testing.T, what func() error) {
 	}
 }
 
-// write makes a file and waits until the server has it.
+// write creates a file and waits until the server has it.
 func write(path, text string) error {
 	file, err := os.Create(path)
 	if err != nil {
@@ -117,7 +117,7 @@ func write(path, text string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// holds fails when the file does not hold the text.
+// holds returns an error if the file does not contain the text.
 func holds(path, text string) error {
 	found, err := os.ReadFile(path)
 	if err == nil && string(found) != text {

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// Each version is served over the loopback address, and the version that was asked for is the one that is spoken.
+// Each version is served over the loopback address, and the client uses the requested version.
 func TestVersions(t *testing.T) {
 	server := start(t, nfsd.Config{})
 	export := nfsd.Export{Path: folder(t)}
@@ -48,7 +48,7 @@ func TestOnlyWhatIsServed(t *testing.T) {
 	}
 }
 
-// A server that is killed refuses, and one that goes on serves what was mounted before.
+// A killed server refuses connections. After Resume it serves the existing mounts.
 func TestKillAndResume(t *testing.T) {
 	server := start(t, nfsd.Config{})
 	export := nfsd.Export{Path: folder(t)}
@@ -70,7 +70,7 @@ func TestKillAndResume(t *testing.T) {
 	must(t, holds(filepath.Join(export.Path, "file"), "after"))
 }
 
-// Blocked packets make a client give up; without the block it goes on.
+// Blocked packets make a client give up. After Unblock it continues.
 func TestBlock(t *testing.T) {
 	server := start(t, nfsd.Config{})
 	export := nfsd.Export{Path: folder(t)}
@@ -91,7 +91,7 @@ func TestBlock(t *testing.T) {
 	}
 }
 
-// Options of exports do what exports(5) says, and can be changed while a client has the export mounted.
+// Export options work as in exports(5), and can be changed while a client has the export mounted.
 func TestOptions(t *testing.T) {
 	server := start(t, nfsd.Config{})
 	export := nfsd.Export{Path: folder(t)}
@@ -119,7 +119,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// An export that is gone, or is another thing now, makes handles stale.
+// An export that was removed or replaced makes handles stale.
 func TestStale(t *testing.T) {
 	server := start(t, nfsd.Config{})
 	path := folder(t)
@@ -149,12 +149,12 @@ func TestStale(t *testing.T) {
 	must(t, within(t, look))
 }
 
-// A full filesystem says so, also to root, and is usable again when there is room.
+// A full filesystem reports this, also to root, and is usable again once there is space.
 func TestFull(t *testing.T) {
 	must(t, nfsd.Clear(t.Context()))
 	small, err := nfsd.NewFilesystem(t.Context(), folder(t), "ext4", 32<<20)
 	must(t, err)
-	// It goes after the server, which would hold it for a while.
+	// It is closed after the server, which would keep it in use for a while.
 	t.Cleanup(func() {
 		if err := small.Close(); err != nil {
 			t.Error(err)
@@ -171,7 +171,7 @@ func TestFull(t *testing.T) {
 	must(t, write(filepath.Join(target, "file"), "fits"))
 }
 
-// A proxy in between is slow, silent, or cuts the connection; each passes.
+// A proxy is slow or silent, or cuts the connection. The client recovers each time.
 func TestProxy(t *testing.T) {
 	server := start(t, nfsd.Config{})
 	export := nfsd.Export{Path: folder(t)}
@@ -183,7 +183,7 @@ func TestProxy(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	// Hard: what is slow is waited for.
+	// A hard mount waits for slow answers.
 	target := mount(t, export.Path, fmt.Sprintf("vers=4.2,hard,port=%d,retry=0", proxy.Port()))
 	took := func(name string) time.Duration {
 		t.Helper()

@@ -21,8 +21,8 @@ const (
 	defaultList = "system.posix_acl_default"
 )
 
-// TestCopiesKeepAccessLists has a snapshot restored of files that an access control list closes to their group, though
-// the group's bits of the mode are set: those are the list's mask. Without the list the group would get in.
+// TestCopiesKeepAccessLists restores a snapshot with files that an access control list closes to their group, although
+// the group bits of their modes are set: those are the list's mask. Without the list, the group would have access.
 func TestCopiesKeepAccessLists(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.0", "4.1", "4.2"}})
 	for _, version := range []string{"3", "4.0", "4.1", "4.2"} {
@@ -74,7 +74,7 @@ func (s *site) keepsLists(version string) {
 	}))
 }
 
-// listed puts files into a directory of which some have access control lists.
+// listed creates files in a directory, some of which have access control lists.
 func (s *site) listed(dir string) {
 	s.Helper()
 	const user = 1001
@@ -84,7 +84,7 @@ func (s *site) listed(dir string) {
 		s.must(os.Chown(filepath.Join(dir, name), 0, groupID))
 	}
 	s.must(unix.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
-	closed := accessControl(6, user, 6, 0, 6, 0) // The group may nothing; the mask, and so the mode, says 6.
+	closed := accessControl(6, user, 6, 0, 6, 0) // The group has no rights; the mask, and so the mode, has 6.
 	for _, name := range []string{"closed", "dir/inside", "fifo"} {
 		s.must(unix.Setxattr(filepath.Join(dir, name), accessList, closed, 0))
 	}
@@ -92,7 +92,7 @@ func (s *site) listed(dir string) {
 	s.must(unix.Setxattr(filepath.Join(dir, "dir"), defaultList, accessControl(7, user, 7, 1, 7, 0), 0))
 }
 
-// accessControl is a list in the kernel's form (linux/posix_acl_xattr.h).
+// accessControl returns a list in the kernel's format (linux/posix_acl_xattr.h).
 func accessControl(owner uint16, user uint32, ofUser, group, mask, other uint16) []byte {
 	const none = ^uint32(0)
 	list := binary.LittleEndian.AppendUint32(nil, 2)
@@ -107,7 +107,7 @@ func accessControl(owner uint16, user uint32, ofUser, group, mask, other uint16)
 	return list
 }
 
-// sameList compares the lists of two files, as the server's own filesystem has them.
+// sameList compares the lists of two files in the server's own filesystem.
 func (s *site) sameList(want, have string, name string) {
 	s.Helper()
 	if a, b := s.list(want, name), s.list(have, name); !bytes.Equal(a, b) {
@@ -115,7 +115,7 @@ func (s *site) sameList(want, have string, name string) {
 	}
 }
 
-// list is an access control list; nil for none.
+// list returns an access control list, or nil if there is none.
 func (s *site) list(path, name string) []byte {
 	s.Helper()
 	value := make([]byte, 1024)

@@ -18,14 +18,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// controllerCapabilities are those that the manifests give to the controller; deploy/tests reads them here.
+// controllerCapabilities returns the capabilities of the controller in the manifests; deploy/tests reads them here.
 func controllerCapabilities() []string {
 	return []string{"SYS_ADMIN", "FOWNER", "MKNOD"}
 }
 
-// TestControllerNeedsItsCapabilities has a controller do all that it does, with files of all kinds that pods leave,
-// with the capabilities of the manifests, and then without one of them at a time: each must be missed. Whose the files
-// are, and who may read them, is the server's to say.
+// TestControllerNeedsItsCapabilities has a controller do all of its work, with all kinds of files that pods leave,
+// first with the capabilities of the manifests, and then without one of them at a time: each must be necessary. The
+// server decides about the ownership and the permissions of the files.
 func TestControllerNeedsItsCapabilities(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.2"}})
 	all := controllerCapabilities()
@@ -44,7 +44,7 @@ func TestControllerNeedsItsCapabilities(t *testing.T) {
 	}
 }
 
-// confinedLife is one volume's, with what pods put into it. The error is that of the first call that failed.
+// confinedLife takes one volume through its life, with files of pods in it. The error is that of the first failed call.
 func (s *site) confinedLife(t *testing.T, version string, capabilities []string) (err error) {
 	t.Helper()
 	t.Run(version+" "+strings.Join(capabilities, "+"), func(t *testing.T) {
@@ -98,7 +98,7 @@ func (s *site) confinedCalls(v *life, root string) error {
 	return emptied(filepath.Join(root, share.HomeName, share.Trash))
 }
 
-// confinedArchive is the life of a volume whose directory stays under another name.
+// confinedArchive takes a volume through its life whose directory is archived under another name.
 func (s *site) confinedArchive(v *life, root string) error {
 	if err := v.do(s.Context(), "create"); err != nil {
 		return err
@@ -117,8 +117,8 @@ func (s *site) confinedArchive(v *life, root string) error {
 	return err
 }
 
-// leave puts into a volume what pods may leave there: files and directories of users who keep others out, in
-// directories where only owners remove, with bits that change who runs them, and nodes of devices.
+// leave fills a volume with all kinds of files that pods may leave: closed files and directories of several users,
+// sticky directories, setuid and setgid files, and device nodes.
 func leave(dir string) error {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err := errors.Join(
@@ -158,7 +158,7 @@ func alike(one, other string) error {
 	})
 }
 
-// emptied waits until what was deleted is gone, which happens after the calls.
+// emptied waits until deleted files are gone, which happens after the calls.
 func emptied(trash string) error {
 	for begun := time.Now(); ; <-time.After(100 * time.Millisecond) {
 		left, err := os.ReadDir(trash)

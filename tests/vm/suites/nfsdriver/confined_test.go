@@ -27,15 +27,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// A controller in a process of its own begins with all capabilities, gives up those that are not named, and becomes the
-// program anew.
+// A controller in its own process starts with all capabilities, drops those that are not named, and executes the
+// program again.
 const (
 	confineWord  = "confine"
 	confinedWord = "confined"
 	serving      = "serving"
 )
 
-// confinedMain is for the begin of TestMain: in the process of a controller it does not return.
+// confinedMain must be called first in TestMain. In the process of a controller it does not return.
 func confinedMain() {
 	if len(os.Args) != 4 {
 		return
@@ -56,10 +56,10 @@ func confinedMain() {
 	os.Exit(0)
 }
 
-// confine becomes a process that has the capabilities and no others, as a container's first process does
+// confine turns this process into one that has only the given capabilities, like a container's first process
 // (capabilities(7)).
 func confine(keep []string, dir string) error {
-	runtime.LockOSThread() // The thread that gives up is the one that goes on.
+	runtime.LockOSThread() // The thread that drops capabilities must be the one that continues.
 	known := capabilityNumbers()
 	for number := range uintptr(unix.CAP_LAST_CAP + 1) {
 		if slices.ContainsFunc(keep, func(name string) bool { n, is := known[name]; return is && n == number }) {
@@ -78,7 +78,7 @@ func capabilityNumbers() map[string]uintptr {
 	}
 }
 
-// control serves a controller of nfs, with its socket in the directory, until it is told to end.
+// control serves an nfs controller, with its socket in the directory, until it receives SIGTERM.
 func control(dir string) (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -113,7 +113,7 @@ func control(dir string) (err error) {
 
 func socketIn(dir string) string { return "unix://" + filepath.Join(dir, "csi.sock") }
 
-// controller starts a controller that has these capabilities only, and ends it with the test.
+// controller starts a controller with only these capabilities until the test ends.
 func (s *site) controller(capabilities []string) *grpc.ClientConn {
 	s.Helper()
 	dir, err := os.MkdirTemp("", "c-")
@@ -130,7 +130,7 @@ func (s *site) controller(capabilities []string) *grpc.ClientConn {
 	if word, err := lines.ReadString('\n'); strings.TrimSpace(word) != serving {
 		s.Fatalf("the controller did not start: %q, %v", word, err)
 	}
-	go func() { _, _ = io.Copy(io.Discard, lines) }() // It says no more.
+	go func() { _, _ = io.Copy(io.Discard, lines) }() // It prints nothing more of interest.
 	conn, err := grpc.NewClient(socketIn(dir), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	s.must(err)
 	s.Cleanup(func() { s.check(conn.Close()) })

@@ -17,9 +17,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// TestCopiesAreFresh has snapshots taken right after somebody else than the controller has written, which has just
-// looked at the same file: what its kernel remembers of them must not get into the copy. The writer is on the server,
-// as good as a third machine.
+// TestCopiesAreFresh takes snapshots just after another client than the controller has written. The controller has read
+// the same file before: cached data of its kernel must not get into the copy. The writer is on the server, which is
+// equivalent to a third machine.
 func TestCopiesAreFresh(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	for _, version := range []string{"3", "4.2"} {
@@ -34,12 +34,12 @@ func TestCopiesAreFresh(t *testing.T) {
 	}
 }
 
-// TestCopiesOfWhatTheSameClientWrote has snapshots taken of what a pod wrote through the same kernel's client, where
-// the controller is not a client of its own: the server takes no delegation back from the client that writes, so that
-// the controller must have none.
+// TestCopiesOfWhatTheSameClientWrote takes snapshots of data that a pod wrote through the same kernel's NFS client,
+// which the controller shares. The server does not recall a delegation from the client that writes, so that the
+// controller must hold none.
 //
-// By NFS 4.0 nobody can say so for a file: there the client must have none at all, and that the server gives some is
-// seen by 4.1.
+// With NFS 4.0 a client cannot decline a delegation for one file: it must have none at all. Whether the server grants
+// any is observed with 4.1.
 func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
 	s := newSite(t, nfsd.Config{Versions: []string{"3", "4.0", "4.1", "4.2"}})
 	for _, one := range []struct{ version, delegating string }{{"3", ""}, {"4.0", "4.1"}, {"4.1", "4.1"}, {"4.2", "4.2"}} {
@@ -69,7 +69,7 @@ func TestCopiesOfWhatTheSameClientWrote(t *testing.T) {
 	}
 }
 
-// delegates waits until the server gives delegations, which it does not do in its first minute.
+// delegates waits until the server grants delegations, which it does not do in its first minute.
 func (s *site) delegates(version string) {
 	s.Helper()
 	root, err := export.Kernel{}.Open(s.Context(), export.Address{Server: direct, Path: s.export.Path, Version: version})
@@ -106,14 +106,14 @@ func (s *site) copied(driver *inprocess.Driver, version, name string) {
 	write("first")
 	s.lookedAt(filepath.Join(name, "file"))
 	const text = "the second, which is longer"
-	write(text) // The directory stays as it was: reading it anew would bring the file's length too.
+	write(text) // The directory stays unchanged: a new read of it would also return the file's length.
 	made, err := taken(s.Context(), controller, &csi.CreateSnapshotRequest{Name: name, SourceVolumeId: source.id})
 	s.must(err)
 	s.restored(controller, source, made.GetSnapshot().GetSnapshotId(), text)
 	s.must(source.patiently(s.Context(), "delete"))
 }
 
-// restored checks what a snapshot has, and deletes it.
+// restored restores a snapshot, checks the content, and deletes the copy.
 func (s *site) restored(controller csi.ControllerClient, source *life, id, text string) {
 	request := &csi.CreateVolumeRequest{
 		Name: source.name + "-restored", CapacityRange: &csi.CapacityRange{RequiredBytes: 1 << 20},
@@ -138,8 +138,8 @@ func (s *site) restored(controller csi.ControllerClient, source *life, id, text 
 	s.must(dropped(s.Context(), controller, id))
 }
 
-// lookedAt has the controller's own mount know a file and its directory, as of now: the mount is attached nowhere, but
-// open in this process.
+// lookedAt makes the controller's own mount cache a file and its directory. The mount is attached nowhere, but open in
+// this process.
 func (s *site) lookedAt(file string) {
 	open, err := filepath.Glob("/proc/self/fd/*")
 	s.must(err)

@@ -16,17 +16,17 @@ import (
 // fault is a way in which a server fails.
 type fault struct {
 	name  string
-	calls []string      // those that are made while it fails
-	full  []string      // more of them, with -full
+	calls []string      // the calls made during the failure
+	full  []string      // more calls, with -full
 	via   string        // the server's address, for clients
 	limit time.Duration // of each call
 	begin func(ctx context.Context, s *site) error
 	end   func(ctx context.Context, s *site) error
-	// want are the codes that the calls may be answered with; without any, those of away.
+	// want contains the allowed codes of calls; the default is those of away.
 	want map[string][]codes.Code
 }
 
-// away is what may be seen of a server that does not answer. What needs no server succeeds, and unstaging can.
+// away returns the allowed codes while a server does not answer. Calls that need no server succeed, and unstaging may.
 func away(call string) []codes.Code {
 	switch call {
 	case "unpublish":
@@ -53,7 +53,7 @@ func block(how nfsd.How) func(context.Context, *site) error {
 }
 func unblock(ctx context.Context, _ *site) error { return nfsd.Unblock(ctx) }
 
-// exported has the export made in another way, and asOnce as it was.
+// exported changes the export, and asOnce restores it.
 func exported(change func(e *nfsd.Export)) func(context.Context, *site) error {
 	return func(ctx context.Context, s *site) error {
 		e := s.export
@@ -68,7 +68,7 @@ func delay(d time.Duration) func(context.Context, *site) error {
 	return func(_ context.Context, s *site) error { s.proxy.Delay(d); return nil }
 }
 
-// another has an empty folder where the exported one was: the disk behind it is not mounted. To the server it is the
+// another replaces the exported folder with an empty one: the disk behind it is not mounted. For the server it is the
 // same export.
 func another(ctx context.Context, s *site) error {
 	err := errors.Join(os.Mkdir(s.away(), 0o755), unix.Mount(s.small.Path, s.away(), "", unix.MS_MOVE, ""))
@@ -79,7 +79,7 @@ func another(ctx context.Context, s *site) error {
 }
 
 func back(ctx context.Context, s *site) error {
-	if err := os.Remove(s.export.Path); err != nil { // It is empty still: nobody took it for the share.
+	if err := os.Remove(s.export.Path); err != nil { // It is still empty: the driver did not take it for the share.
 		return err
 	}
 	if err := errors.Join(unix.Mount(s.away(), s.small.Path, "", unix.MS_MOVE, ""), os.Remove(s.away())); err != nil {
@@ -88,7 +88,7 @@ func back(ctx context.Context, s *site) error {
 	return s.server.Export(ctx, s.export)
 }
 
-// away is where the disk is meanwhile.
+// away is the temporary mount point of the disk.
 func (s *site) away() string { return s.small.Path + ".away" }
 
 func faults() []fault {
@@ -102,7 +102,7 @@ func faults() []fault {
 	return append(away, wrong...)
 }
 
-// awayFaults are servers that do not answer.
+// awayFaults returns the faults of servers that do not answer.
 func awayFaults() []fault {
 	return []fault{
 		{name: "killed", calls: steps(), via: direct, begin: kill, end: resume},
@@ -122,7 +122,7 @@ func awayFaults() []fault {
 	}
 }
 
-// wrongFaults are servers that answer, but not well.
+// wrongFaults returns the faults of servers that answer incorrectly.
 func wrongFaults() []fault {
 	ok, late := codes.OK, []codes.Code{codes.Unavailable, codes.DeadlineExceeded}
 	return []fault{

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/inprocess"
 )
 
-// gauge is the value of one of a driver's metrics.
+// gauge returns the value of one of a driver's metrics.
 func gauge(t *testing.T, driver *inprocess.Driver, name string) float64 {
 	t.Helper()
 	families, err := driver.Metrics.Registry.Gather()

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/inprocess"
 )
 
-// allowing lets calls succeed or fail for lack of a server.
+// allowing lets calls succeed, or fail because a server is missing.
 func allowing(calls ...string) map[string][]codes.Code {
 	want := map[string][]codes.Code{}
 	for _, call := range calls {
@@ -24,8 +24,8 @@ func allowing(calls ...string) map[string][]codes.Code {
 	return want
 }
 
-// tidy waits until a driver whose volumes are all gone has nothing more to do: no call hangs, both shares answer, and
-// they hold nothing but the driver's empty folders.
+// tidy waits until a driver without volumes has no work left: no call hangs, both shares answer, and they contain only
+// the driver's empty folders.
 func (s *site) tidy(driver *inprocess.Driver) {
 	s.Helper()
 	s.soon("the end of the calls that were given up", func() (string, bool) {
@@ -48,7 +48,7 @@ func (s *site) tidy(driver *inprocess.Driver) {
 	}
 }
 
-// leftovers are the entries of a share that are none of those of an empty one.
+// leftovers returns the entries of a share that an empty share does not have.
 func leftovers(t interface{ Fatal(args ...any) }, share string) (found []string) {
 	err := filepath.WalkDir(share, func(path string, entry os.DirEntry, err error) error {
 		name, _ := filepath.Rel(share, path)
@@ -63,14 +63,14 @@ func leftovers(t interface{ Fatal(args ...any) }, share string) (found []string)
 		}
 		return nil
 	})
-	if err != nil && !os.IsNotExist(err) { // Something may be removed just now.
+	if err != nil && !os.IsNotExist(err) { // An entry may just be removed.
 		t.Fatal(err)
 	}
 	return found
 }
 
-// nothingIsLeft waits until the process and the kernel are as they were before the driver started: no mount, attached
-// or not, and no goroutine.
+// nothingIsLeft waits until the process and the kernel are in the state from before the driver's start: no mount,
+// attached or detached, and no goroutine.
 func (s *site) nothingIsLeft(goroutines int) {
 	s.Helper()
 	s.nothingIsMounted()
@@ -80,7 +80,7 @@ func (s *site) nothingIsLeft(goroutines int) {
 	})
 }
 
-// nothingIsMounted waits until the kernel has no mount of NFS, attached or not, and so no connection to a server.
+// nothingIsMounted waits until the kernel has no NFS mount, attached or detached, and so no connection to a server.
 func (s *site) nothingIsMounted() {
 	s.Helper()
 	s.soon("the end of all mounts of NFS", func() (string, bool) {
@@ -88,7 +88,7 @@ func (s *site) nothingIsMounted() {
 			return !strings.HasPrefix(m.FSType, "nfs") || m.FSType == "nfsd", false
 		})
 		s.must(err)
-		// The kernel lists here what it has mounted anywhere, or nowhere.
+		// The kernel lists all NFS volumes here, including those of detached mounts.
 		text, err := os.ReadFile("/proc/fs/nfsfs/volumes")
 		s.must(err)
 		_, rest, _ := strings.Cut(string(text), "\n")
@@ -96,7 +96,7 @@ func (s *site) nothingIsMounted() {
 	})
 }
 
-// soon waits until something is done; what it says while it is not is the error's.
+// soon waits until done returns true. On a timeout, the error contains the text of done.
 func (s *site) soon(what string, done func() (string, bool)) {
 	s.Helper()
 	for begun := time.Now(); ; <-time.After(100 * time.Millisecond) {

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// steps are the calls of a volume's life, in their order.
+// steps returns the calls of a volume's life, in their order.
 func steps() []string {
 	return []string{"create", "stage", "publish", "stats", "unpublish", "unstage", "delete"}
 }
@@ -36,13 +36,13 @@ func newLife(t *testing.T, conn *grpc.ClientConn, name, server, share string) *l
 		staging: filepath.Join(dir, "staging"), target: filepath.Join(dir, "target"),
 	}
 	l.connect(conn)
-	if err := os.Mkdir(l.staging, 0o700); err != nil { // It is the kubelet's to make.
+	if err := os.Mkdir(l.staging, 0o700); err != nil { // The kubelet creates it.
 		t.Fatal(err)
 	}
 	return l
 }
 
-// connect has another driver go on with the volume.
+// connect continues the volume's life with another driver.
 func (l *life) connect(conn *grpc.ClientConn) {
 	l.conn, l.controllerClient, l.node = conn, csi.NewControllerClient(conn), csi.NewNodeClient(conn)
 }

@@ -18,26 +18,26 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	// direct is the address of the server, and proxied that of the proxy before it.
+	// direct is the address of the server, and proxied is the address of the proxy in front of it.
 	direct, proxied = "127.0.0.1", "127.0.0.2"
-	// short is how long a call has while a server does not answer, and long while it answers something.
+	// short is the time limit of a call while a server does not answer, and long the limit while it answers at all.
 	short, long = 5 * time.Second, 30 * time.Second
-	// slack is how much later than that it may return, with an emulated processor of a busy machine. What hangs takes
+	// slack is the allowed delay after that limit, with an emulated processor of a busy machine. A call that hangs takes
 	// longer.
 	slack = time.Minute
-	// pause is what an orchestrator's sidecars wait before they ask again, at least.
+	// pause is the shortest delay before an orchestrator's sidecars retry.
 	pause = time.Second
-	// patience is how long a call may take while nothing is broken, and how long until it succeeds afterwards.
+	// patience is the limit of a call while nothing fails, and the limit until it succeeds afterwards.
 	patience = 2 * time.Minute
 )
 
-// site is the servers: the one that is broken, and another one.
+// site contains the servers: the one that fails, and another one.
 type site struct {
 	*testing.T
 	server *nfsd.Server
 	proxy  *nfsd.Proxy
 	other  *nfsd.Elsewhere  // withOther
-	small  *nfsd.Filesystem // what is exported
+	small  *nfsd.Filesystem // the exported filesystem
 	export nfsd.Export
 }
 
@@ -50,12 +50,12 @@ func newSite(t *testing.T, config nfsd.Config) *site {
 	s.must(err)
 	s.small, err = nfsd.NewFilesystem(ctx, path, "ext4", 64<<20)
 	s.must(err)
-	t.Cleanup(func() { s.check(s.small.Close()) }) // after the servers, which would hold it for a while
+	t.Cleanup(func() { s.check(s.small.Close()) }) // after the servers, which would keep it in use for a while
 	config.Address = direct
 	s.server, err = nfsd.Start(ctx, config)
 	s.must(err)
 	t.Cleanup(func() { s.check(s.server.Stop(ctx)) })
-	// The folder of the export is below the root of the filesystem, and is not there while that is not mounted.
+	// The exported folder is below the root of the filesystem, so that it does not exist while that is not mounted.
 	s.export = nfsd.Export{Path: path + "/share", Options: []string{"no_root_squash"}, FSID: "77"}
 	s.must(s.server.Export(ctx, s.export))
 	s.proxy, err = nfsd.NewProxyOn(ctx, proxied+":2049")

@@ -17,7 +17,7 @@ import (
 
 var full = flag.Bool("full", false, "make more calls during each fault")
 
-// TestFaults breaks a server in every way, while calls are made.
+// TestFaults makes a server fail in every way, during calls.
 func TestFaults(t *testing.T) {
 	s := newSite(t, nfsd.Config{}).withOther()
 	var rows []row
@@ -38,8 +38,8 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestRestart has a server restart that gives its clients time to reclaim what they had open, and others none, for ten
-// seconds.
+// TestRestart restarts the server with a grace period of ten seconds, in which only existing clients may reclaim their
+// open files.
 func TestRestart(t *testing.T) {
 	s := newSite(t, nfsd.Config{Grace: true}).withOther()
 	restart := fault{
@@ -55,8 +55,8 @@ func TestRestart(t *testing.T) {
 	t.Log(table(slices.Concat(s.suffer(t, restart, "create"), s.suffer(t, restart, "stage"))))
 }
 
-// suffer makes a call while the server fails, and sees that all is well afterwards. There is no row if -run is for
-// others.
+// suffer makes a call while the server fails, and checks that all is well afterwards. It returns no row if -run
+// excludes the subtest.
 func (s *site) suffer(t *testing.T, f fault, call string) (rows []row) {
 	t.Helper()
 	t.Run(strings.ReplaceAll(f.name+" "+call, " ", "-"), func(t *testing.T) {
@@ -73,8 +73,8 @@ func (s *site) suffer(t *testing.T, f fault, call string) (rows []row) {
 	return rows
 }
 
-// one is a row with a driver of its own. It takes both shares over from the row before, which costs a call each that is
-// turned away, before anything is measured.
+// one runs a row with its own driver. The driver takes both shares over from the previous row's before anything is
+// measured, which costs one rejected call for each share.
 func (s *site) one(f fault, call string, r *row) {
 	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	defer driver.Stop(s)
@@ -102,7 +102,7 @@ func (s *site) one(f fault, call string, r *row) {
 	s.tidy(driver)
 }
 
-// ask makes a call that must end in its time with an answer that is right.
+// ask makes a call that must end within its limit with an allowed answer.
 func (s *site) ask(ctx context.Context, f fault, l *life, call string) answer {
 	ctx, cancel := context.WithTimeout(ctx, f.limit)
 	defer cancel()
@@ -116,7 +116,7 @@ func (s *site) ask(ctx context.Context, f fault, l *life, call string) answer {
 	return a
 }
 
-// eventually makes a call until it succeeds, as an orchestrator does.
+// eventually repeats a call until it succeeds, as an orchestrator does.
 func (s *site) eventually(ctx context.Context, l *life, step string) {
 	for begun := time.Now(); ; <-time.After(200 * time.Millisecond) {
 		once, cancel := context.WithTimeout(ctx, 15*time.Second)

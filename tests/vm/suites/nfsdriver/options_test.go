@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// shownOptions are mount options of a class with what the kernel shows of them in mountinfo; "!" begins what must not
-// be there.
+// shownOptions returns mount options of a class, and the text that the kernel shows for them in mountinfo. A text that
+// begins with "!" must not appear.
 func shownOptions() map[string]string {
 	return map[string]string{
 		"hard": "hard", "soft": "soft", "softerr": "softerr", "softreval": "softreval",
@@ -34,9 +34,9 @@ func shownOptions() map[string]string {
 }
 
 // TestClassOptionsReachTheMount stages a volume with each option that a class may have, after another volume of the
-// same share was staged without: the kernel shows of each that it is in force. What the kernel decides for all mounts
-// of a server at the first is asked for on a node that has none: a controller there has, whenever it works, as for what
-// an earlier case has deleted.
+// same share was staged without it. The kernel must show that the option is in force. Options that the kernel fixes
+// with the first mount of a server are tested on a node without such a mount. A controller there has one whenever it
+// works, for example on an earlier case's deleted volumes.
 func TestClassOptionsReachTheMount(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	for _, option := range slices.Sorted(maps.Keys(shownOptions())) {
@@ -51,9 +51,9 @@ func TestClassOptionsReachTheMount(t *testing.T) {
 func (s *site) shows(option, want string) {
 	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	v := newLife(s.T, driver.Conn, "options", direct, s.export.Path)
-	s.must(v.patiently(s.Context(), "create")) // The controller's own mount of the share is there from now on.
+	s.must(v.patiently(s.Context(), "create")) // The controller's own mount of the share exists from now on.
 	other := newLife(s.T, driver.Conn, "without", direct, s.export.Path)
-	// The kernel decides that for all mounts of a server at the first.
+	// The kernel fixes these with the first mount of a server.
 	perConnection := strings.Contains(option, "connect=")
 	if s.must(other.patiently(s.Context(), "create")); !perConnection {
 		s.must(other.patiently(s.Context(), "stage"))

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answered makes a call as the sidecars and the kubelet do: once more while the driver says that it may succeed later,
-// as it does by NFS 4.0 in the server's time of grace. Any other answer is the last.
+// answered makes a call as the sidecars and the kubelet do: it retries while the driver reports that a retry may
+// succeed, for example with NFS 4.0 in the server's grace period. Any other answer is final.
 func answered[T any](ctx context.Context, call func(ctx context.Context) (T, error)) (T, error) {
 	for begun := time.Now(); ; <-time.After(pause) {
 		once, cancel := context.WithTimeout(ctx, long)
@@ -23,7 +23,7 @@ func answered[T any](ctx context.Context, call func(ctx context.Context) (T, err
 	}
 }
 
-// done is answered for a call that returns nothing.
+// done is answered for a call that returns only an error.
 func done(ctx context.Context, call func(ctx context.Context) error) error {
 	_, err := answered(ctx, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
 	return err
@@ -33,7 +33,7 @@ func later(err error) bool {
 	return slices.Contains([]codes.Code{codes.Unavailable, codes.Aborted, codes.DeadlineExceeded}, status.Code(err))
 }
 
-// patiently makes each of the calls until it is done.
+// patiently repeats each of the calls until it is done.
 func (l *life) patiently(ctx context.Context, some ...string) error {
 	for _, step := range some {
 		if err := done(ctx, func(ctx context.Context) error { return l.do(ctx, step) }); err != nil {
@@ -43,7 +43,7 @@ func (l *life) patiently(ctx context.Context, some ...string) error {
 	return nil
 }
 
-// taken takes a snapshot.
+// taken takes a snapshot, with retries.
 func taken(ctx context.Context, controller csi.ControllerClient,
 	request *csi.CreateSnapshotRequest) (*csi.CreateSnapshotResponse, error) {
 	return answered(ctx, func(ctx context.Context) (*csi.CreateSnapshotResponse, error) {
@@ -51,7 +51,7 @@ func taken(ctx context.Context, controller csi.ControllerClient,
 	})
 }
 
-// dropped deletes a snapshot.
+// dropped deletes a snapshot, with retries.
 func dropped(ctx context.Context, controller csi.ControllerClient, id string) error {
 	return done(ctx, func(ctx context.Context) error {
 		_, err := controller.DeleteSnapshot(ctx, &csi.DeleteSnapshotRequest{SnapshotId: id})

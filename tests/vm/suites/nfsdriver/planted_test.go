@@ -21,9 +21,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// TestStaticVolumeOverPlantedLink has a PersistentVolume name a path over a link that a pod has made in its volume, to
-// the driver's own directory. The kernel, or the server, follows it; the driver, whether it knows of the share or not,
-// mounts nothing. What lies beside is mounted.
+// TestStaticVolumeOverPlantedLink uses a PersistentVolume whose path contains a link that a pod has created in its
+// volume, to the driver's own directory. The kernel, or the server, follows the link. The driver mounts nothing,
+// whether it knows the share or not. Other directories are mounted.
 func TestStaticVolumeOverPlantedLink(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	first := inprocess.Start(t, inprocess.Options{Backend: "nfs"})
@@ -61,8 +61,9 @@ func TestStaticVolumeOverPlantedLink(t *testing.T) {
 	s.must(v.patiently(t.Context(), "delete"))
 }
 
-// TestStaticVolumeAcrossFilesystems has the server show a filesystem of its own below the share. By NFS 4 the way there
-// is followed, and no link on it, also for what is mounted by NFS 3. A server without NFS 4 shows no way.
+// TestStaticVolumeAcrossFilesystems has a server with another filesystem below the share. With NFS 4, the driver
+// follows the path across it, but no link on the path, even for mounts of NFS 3. Without NFS 4, the server shows no
+// path.
 func TestStaticVolumeAcrossFilesystems(t *testing.T) {
 	for name, server := range map[string]struct {
 		config nfsd.Config
@@ -79,7 +80,7 @@ func TestStaticVolumeAcrossFilesystems(t *testing.T) {
 			s.must(os.Symlink("..", filepath.Join(disk, "data", "up")))
 			first := inprocess.Start(t, inprocess.Options{Backend: "nfs"})
 			v := newLife(t, first.Conn, "volume", direct, s.export.Path)
-			s.must(v.upTo(t.Context(), "stage")) // The share has records.
+			s.must(v.upTo(t.Context(), "stage")) // The share now has records.
 			first.Stop(t)
 			for _, version := range server.asked {
 				driver := inprocess.Start(t, inprocess.Options{Backend: "nfs"})
@@ -100,8 +101,8 @@ func TestStaticVolumeAcrossFilesystems(t *testing.T) {
 	}
 }
 
-// TestClosedVolumesAreStaged has directories that let nobody in but their owner, from a server that squashes root: the
-// node may look at them, and not into them.
+// TestClosedVolumesAreStaged uses directories that only their owner may enter, on a server that squashes root: the node
+// can stat them, but not read them.
 func TestClosedVolumesAreStaged(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	s.must(s.server.Export(t.Context(), nfsd.Export{Path: s.export.Path, FSID: s.export.FSID,
@@ -123,7 +124,7 @@ func TestClosedVolumesAreStaged(t *testing.T) {
 	}
 }
 
-// withDisk has the server show another filesystem below the share, and returns the directory.
+// withDisk exports another filesystem below the share, and returns its directory.
 func (s *site) withDisk() string {
 	s.Helper()
 	disk := nfsd.Export{Path: filepath.Join(s.export.Path, "disk"), Options: s.export.Options, FSID: "78"}
@@ -135,7 +136,7 @@ func (s *site) withDisk() string {
 	return disk.Path
 }
 
-// staged stages a static volume and unstages it again, and looks that what failed is not mounted.
+// staged stages a static volume and unstages it again, and checks that a failed staging left no mount.
 func (s *site) staged(driver *inprocess.Driver, version, below, subDir string) error {
 	s.Helper()
 	l := newLife(s.T, driver.Conn, "static", direct, s.export.Path)

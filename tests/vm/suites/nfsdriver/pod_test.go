@@ -21,7 +21,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// The pods' network: the server has the node's address, and a pod one of its own.
+// The pods' network: the server has the node's address, and a pod has its own.
 const (
 	podWord                  = "pod"
 	nodeAddress, podAddress  = "10.98.0.1", "10.98.0.2"
@@ -29,8 +29,8 @@ const (
 	reserved, high, networks = "resvport", "noresvport", "/24"
 )
 
-// podMain is for the begin of TestMain: in the process of the pod it does not return. It is root in a network of its
-// own, which is what a pod can be without any privilege, and tries to read the driver's key and a tenant's file.
+// podMain must be called first in TestMain. In the process of the pod it does not return. The pod is root in its own
+// network namespace, which needs no privilege, and tries to read the driver's key and a tenant's file.
 func podMain() {
 	if len(os.Args) != 3 || os.Args[1] != podWord {
 		return
@@ -43,7 +43,7 @@ func podMain() {
 }
 
 func bePod(path string) error {
-	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil { // The network is there.
+	if _, err := bufio.NewReader(os.Stdin).ReadString('\n'); err != nil { // The network exists now.
 		return err
 	}
 	for _, argv := range [][]string{
@@ -68,7 +68,7 @@ func outcome(err error) string {
 	return "refused: " + strings.ReplaceAll(err.Error(), "\n", " ")
 }
 
-// steals mounts a share and reads what only the driver, and another tenant, may.
+// steals mounts a share and reads files that only the driver, and another tenant, may read.
 func steals(version, port, path string) error {
 	dir, err := os.MkdirTemp("", "pod-")
 	if err != nil {
@@ -89,7 +89,7 @@ func steals(version, port, path string) error {
 	return errors.Join(err, unix.Unmount(dir, 0), os.Remove(dir))
 }
 
-// pod is what a pod got to by each version and kind of port.
+// pod returns a pod's results for each version and kind of port.
 func (s *site) pod(path string) (outcomes []string) {
 	s.Helper()
 	cmd := exec.CommandContext(s.Context(), "/proc/self/exe", podWord, path)
@@ -119,10 +119,9 @@ func (s *site) command(argv ...string) {
 	}
 }
 
-// TestPodIsRefused has the share exported as docs/guides/nfs.md asks for: to nodes' addresses, and to ports that only
-// root has there. The driver works, in the node's network, and a pod gets nothing, neither from its own address nor as
-// its node, from the ports that it is given when its address is translated. What the guide asked for once let it read
-// everything.
+// TestPodIsRefused exports the share as docs/guides/nfs.md says: to nodes' addresses, and to privileged ports. The
+// driver works, in the node's network. A pod gets nothing, neither from its own address, nor with its node's address
+// from the ports that network address translation gives it. An earlier version of the guide let it read everything.
 func TestPodIsRefused(t *testing.T) {
 	for name, row := range map[string]struct {
 		client  string
@@ -142,9 +141,9 @@ func TestPodIsRefused(t *testing.T) {
 			s.must(err)
 			t.Cleanup(func() { s.check(s.server.Stop(ctx)) })
 			s.must(s.server.Export(ctx, nfsd.Export{Path: path, Client: row.client, Options: row.options}))
-			// The node's address is there before the pod is.
+			// The node's address exists before the pod does.
 			s.command("ip", "link", "add", "vm-address", "type", "dummy")
-			// It goes with the machine.
+			// It is gone when the guest ends.
 			t.Cleanup(func() { _ = exec.CommandContext(ctx, "ip", "link", "del", "vm-address").Run() })
 			s.command("ip", "addr", "add", nodeAddress+"/32", "dev", "vm-address")
 			s.command("ip", "link", "set", "vm-address", "up")

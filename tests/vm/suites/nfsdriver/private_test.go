@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// TestPrivateMountsLeadNowhere looks at the mount by which the controller is on a share, with whatever lies there: no
-// link is followed on it, no device opened, and no program run.
+// TestPrivateMountsLeadNowhere checks the flags of the controller's own mount of a share, whatever the share contains:
+// the kernel follows no link on it, opens no device, and runs no program.
 func TestPrivateMountsLeadNowhere(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	driver := inprocess.Start(t, inprocess.Options{Backend: "nfs"})
@@ -29,7 +29,7 @@ func TestPrivateMountsLeadNowhere(t *testing.T) {
 			continue
 		}
 		found++
-		const followsNoLink = 0x2000 // ST_NOSYMFOLLOW of the kernel, which the library does not have.
+		const followsNoLink = 0x2000 // ST_NOSYMFOLLOW of the kernel, which package unix lacks.
 		const want = followsNoLink | unix.ST_NOSUID | unix.ST_NODEV | unix.ST_NOEXEC
 		if fs.Flags&want != want {
 			t.Errorf("descriptor %d is on a mount with the flags %#x, want %#x", fd, fs.Flags, want)

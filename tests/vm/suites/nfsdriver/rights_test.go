@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	anonymous      = 65534 // to whom Debian's server squashes
+	anonymous      = 65534 // Debian's default for squashed users
 	userID         = 1000
-	groupID        = 4321 // of the user, and in one row of the anonymous one
+	groupID        = 4321 // of the user, and in one row of the anonymous user
 	kubeletGroup   = 5000 // an fsGroup that the kubelet applies
-	delegatedGroup = 5001 // one that the driver applies
+	delegatedGroup = 5001 // an fsGroup that the driver applies
 )
 
 // rights is a row of the table in docs/guides/nfs.md.
@@ -32,8 +32,8 @@ type rights struct {
 	owner       uint32
 	group       uint32
 	read, write bool // what other users may do
-	member      bool // what one with the group groupID may write, as it is
-	fsGroup     bool // a group can be given the volume
+	member      bool // members of groupID may write, without an fsGroup
+	fsGroup     bool // the volume can be given to a group
 }
 
 func rightsTable() []rights {
@@ -51,7 +51,7 @@ func rightsTable() []rights {
 	}
 }
 
-// TestWhoMayWrite holds the guide's table against the kernel.
+// TestWhoMayWrite compares the guide's table with the kernel's behaviour.
 func TestWhoMayWrite(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	for _, r := range rightsTable() {
@@ -67,7 +67,7 @@ func (s *site) holds(r rights) {
 	s.must(exported(func(e *nfsd.Export) { e.Options = strings.Split(r.export, ",") })(s.Context(), s))
 	share, err := os.MkdirTemp(s.export.Path, "rights-")
 	s.must(err)
-	s.must(os.Chmod(share, 0o777)) // whoever the server takes for root must be able to begin
+	s.must(os.Chmod(share, 0o777)) // the user to which the server maps root must be able to create files
 	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs", DelegateFSGroup: true})
 	v := newLife(s.T, driver.Conn, "volume", direct, share)
 	v.params["mountPermissions"] = r.permissions
@@ -95,7 +95,7 @@ func (s *site) holds(r rights) {
 	s.must(v.patiently(s.Context(), "unstage", "delete"))
 }
 
-// can compares what somebody may do with the table.
+// can compares a user's result with the table.
 func (s *site) can(what string, want bool, err error) {
 	s.Helper()
 	if have := err == nil; have != want {
@@ -103,12 +103,12 @@ func (s *site) can(what string, want bool, err error) {
 	}
 }
 
-// as does something as a user, on a thread that ends with it: to the kernel each thread has its own identity, and Go
-// would change them all.
+// as runs a function as a user, on a thread that ends with it: for the kernel each thread has its own identity, while
+// Go would change that of all threads.
 func as(uid, gid uintptr, groups []uint32, work func() error) error {
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked
+		runtime.LockOSThread() // never unlocked
 		list := append(groups, uint32(gid))
 		for _, call := range [][4]uintptr{
 			{unix.SYS_SETGROUPS, uintptr(len(list)), uintptr(unsafe.Pointer(&list[0]))}, {unix.SYS_SETRESGID, gid, gid, gid},
@@ -152,7 +152,8 @@ func giving(path string) error {
 	return os.Chmod(path, 0o770|os.ModeSetgid)
 }
 
-// stageForGroup has the driver give the volume to the group. Like the kubelet it passes over what it may not change.
+// stageForGroup makes the driver give the volume to the group. Like the kubelet, the driver skips what it may not
+// change.
 func stageForGroup(ctx context.Context, v *life) error {
 	asked := capability()
 	asked.GetMount().VolumeMountGroup = strconv.Itoa(delegatedGroup)
@@ -162,7 +163,7 @@ func stageForGroup(ctx context.Context, v *life) error {
 	return err
 }
 
-// belongs looks at the volume's directory on the server.
+// belongs checks the owner and group of the volume's directory on the server.
 func (s *site) belongs(share string, owner, group uint32) {
 	s.Helper()
 	var found unix.Stat_t

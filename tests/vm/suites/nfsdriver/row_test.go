@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// answer is what a caller saw.
+// answer is the result that a caller saw.
 type answer struct {
 	err  error
 	took time.Duration
 }
 
-// String is the code, and the time.
+// String returns the code and the time.
 func (a answer) String() string { return status.Code(a.err).String() + " " + seconds(a.took) }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) }
@@ -25,13 +25,13 @@ func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), '
 type row struct {
 	fault, call   string
 	limit         time.Duration
-	first, second answer        // the call, and the call again, while the server fails
-	other         time.Duration // a whole life on the other server, meanwhile
+	first, second answer        // the call and its retry, while the server fails
+	other         time.Duration // a whole life on the other server, at the same time
 	recovered     time.Duration // from the end of the failure until the call has succeeded
 	failure       string        // of the row itself
 }
 
-// table is all rows, with the sentence that the caller saw last.
+// table formats all rows, with the last message that the caller saw.
 func table(rows []row) string {
 	var b strings.Builder
 	const form = "%-22s %-10s %5s  %-22s %-22s %8s %10s  %s\n"
@@ -44,7 +44,7 @@ func table(rows []row) string {
 	return b.String()
 }
 
-// sentence is what the caller was told: of the second answer, where the first only said that time is up.
+// sentence returns the caller's error message: that of the second answer if it has one, or else of the first.
 func (r row) sentence() string {
 	return cmp.Or(r.failure, told(r.second), told(r.first), "-")
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// keyAfterSquash has a controller that may not read the share's key at first. It must not go on without: the next
-// controller would not find what it made, because the key makes IDs of names.
+// keyAfterSquash has a controller that at first may not read the share's key. It must not continue without it: the key
+// derives IDs from names, so that the next controller would not find its volumes.
 func (s *site) keyAfterSquash(ctx context.Context) {
 	first := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
-	s.must(newLife(s.T, first.Conn, "first", direct, s.export.Path).patiently(ctx, "create")) // It makes the key.
+	s.must(newLife(s.T, first.Conn, "first", direct, s.export.Path).patiently(ctx, "create")) // It creates the key.
 	s.must(exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} })(ctx, s))
 	second := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	made := newLife(s.T, second.Conn, "second", direct, s.export.Path)
@@ -42,8 +42,8 @@ func (s *site) keyAfterSquash(ctx context.Context) {
 	}
 }
 
-// TestSquashedCopies has a snapshot taken of a file that a controller whose root is squashed may read, and cannot give
-// to its owner. It is refused, and succeeds once the controller may.
+// TestSquashedCopies takes a snapshot of a file that a controller with squashed root may read, but not give to its
+// owner. The snapshot is refused, and succeeds once the controller has the right.
 func TestSquashedCopies(t *testing.T) {
 	s := newSite(t, nfsd.Config{})
 	s.must(exported(func(e *nfsd.Export) { e.Options = []string{"root_squash"} })(t.Context(), s))

@@ -1,3 +1,3 @@
-// Package quota proves in the guest that directory volumes are bounded where the filesystem has project quotas: not
-// every kernel has them.
+// Package quota tests in the guest that directory volumes are limited if the filesystem has project quotas, which not
+// every kernel supports.
 package quota

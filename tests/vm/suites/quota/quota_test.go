@@ -20,7 +20,7 @@ func each(t *testing.T, test func(w *world)) {
 	}
 }
 
-// TestSizesAreEnforced for new volumes, grown ones, clones and restored ones.
+// TestSizesAreEnforced checks new volumes, grown ones, clones and restored ones.
 func TestSizesAreEnforced(t *testing.T) { each(t, sizesAreEnforced) }
 
 func sizesAreEnforced(w *world) {
@@ -63,8 +63,8 @@ func sizesAreEnforced(w *world) {
 	}
 }
 
-// TestFilesAreBounded: empty files take no bytes, and still not the neighbours' inodes. A volume from before has their
-// number bounded at the next start.
+// TestFilesAreBounded checks that empty files, which take no bytes, do not use up other volumes' inodes. A volume from
+// before this limit gets it at the next start.
 func TestFilesAreBounded(t *testing.T) { each(t, filesAreBounded) }
 
 func filesAreBounded(w *world) {
@@ -83,7 +83,7 @@ func filesAreBounded(w *world) {
 	w.must(os.WriteFile(filepath.Join(w.path(one), "one more"), nil, 0o600))
 }
 
-// record is as much of a volume's record as is looked at.
+// record contains the fields of a volume's record that tests read.
 type record struct {
 	Project uint32 `json:"project"`
 }
@@ -106,8 +106,8 @@ func (w *world) pool() *os.File {
 	return dir
 }
 
-// TestStartsOver: limits survive the process, are put back when they are lost, and go with the volume. What a crash
-// left is removed.
+// TestStartsOver checks that limits survive the process, are restored when they are lost, and are removed with the
+// volume. Leftovers of a crash are removed.
 func TestStartsOver(t *testing.T) { each(t, startsOver) }
 
 func startsOver(w *world) {
@@ -147,8 +147,8 @@ func startsOver(w *world) {
 	}
 }
 
-// TestQuotasComeAndGo: what was made without quotas stays as it is, and is not copied into less than it has. Without
-// them the node says which volumes are not bounded any more.
+// TestQuotasComeAndGo checks that a volume from before the quotas stays unlimited, and is not copied to a volume that
+// is smaller than its data. Without quotas, the node reports the volumes that are no longer limited.
 func TestQuotasComeAndGo(t *testing.T) { each(t, quotasComeAndGo) }
 
 func quotasComeAndGo(w *world) {

@@ -21,7 +21,7 @@ import (
 
 const mib = 1 << 20
 
-// world is a pool of directories on a filesystem of its own, and the backend that serves it.
+// world is a pool of directories on its own filesystem, and the backend that serves it.
 type world struct {
 	*testing.T
 	fsType, image, mounted, data string
@@ -35,7 +35,7 @@ func newWorld(t *testing.T, fsType string) *world {
 	w := &world{T: t, fsType: fsType, image: filepath.Join(dir, "image"), mounted: filepath.Join(dir, "mounted"),
 		data: filepath.Join(dir, "data")}
 	w.must(os.WriteFile(w.image, nil, 0o600))
-	w.must(os.Truncate(w.image, 320*mib)) // mkfs.xfs asks for 300
+	w.must(os.Truncate(w.image, 320*mib)) // mkfs.xfs requires 300
 	format := map[string][]string{"xfs": {"mkfs.xfs", "-q", w.image},
 		"ext4": {"mkfs.ext4", "-q", "-O", "project,quota", w.image}}[fsType]
 	testfs.Run(t, format[0], format[1:]...)
@@ -58,7 +58,7 @@ func (w *world) up(options string) {
 	w.instance, w.f = instance, backends.Resolve(instance.Controller, instance.Node)
 }
 
-// down ends what up began.
+// down reverts up.
 func (w *world) down() {
 	w.Helper()
 	if w.instance == nil {
@@ -85,7 +85,7 @@ func spec(name string, size int64) backends.Spec {
 	}
 }
 
-// create makes a volume and returns its handle.
+// create creates a volume and returns its handle.
 func (w *world) create(name string, size int64) string {
 	w.Helper()
 	made, err := w.instance.Controller.Create(w.Context(), spec(name, size))
@@ -93,7 +93,7 @@ func (w *world) create(name string, size int64) string {
 	return made.Handle
 }
 
-// path is where a volume's directory is.
+// path returns the path of a volume's directory.
 func (w *world) path(handle string) string {
 	w.Helper()
 	source, err := w.instance.Node.Source(w.Context(), backends.Attachment{Handle: handle, Type: backends.Mount})
@@ -102,8 +102,8 @@ func (w *world) path(handle string) string {
 	return source.(backends.Directory).Path
 }
 
-// write appends to a file of a volume until there is no more room, or so many bytes are written, and returns how many
-// that were.
+// write appends to a file of a volume until there is no space left, or most bytes are written, and returns the number
+// of bytes.
 func (w *world) write(handle string, most int64) (written int64) {
 	w.Helper()
 	path := w.path(handle)
@@ -111,7 +111,7 @@ func (w *world) write(handle string, most int64) (written int64) {
 	return written
 }
 
-// inContainer does a pod's work.
+// inContainer runs a function with the capabilities of a pod.
 func (w *world) inContainer(work func()) {
 	done := make(chan struct{})
 	go func() {
@@ -126,14 +126,14 @@ func (w *world) inContainer(work func()) {
 	<-done
 }
 
-// empty makes empty files in a volume until it may have no more, and returns how many there are.
+// empty creates empty files in a volume until its limit, and returns their number.
 func (w *world) empty(handle string) (made int) {
 	w.Helper()
 	path := w.path(handle)
 	w.inContainer(func() {
 		for ; made < 1<<17; made++ {
 			err := os.WriteFile(filepath.Join(path, fmt.Sprint("empty", made)), nil, 0o600)
-			if errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) { // An xfs says that it is full.
+			if errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOSPC) { // xfs reports ENOSPC.
 				return
 			}
 			if err != nil {
@@ -145,7 +145,7 @@ func (w *world) empty(handle string) (made int) {
 	return made
 }
 
-// unlimitFiles is for a volume from before its files were bounded: of its bytes alone there is a limit.
+// unlimitFiles turns a volume into one from before the limit of files: only its bytes are limited.
 func (w *world) unlimitFiles(project uint32, bytes uint64) {
 	w.Helper()
 	const setQuota, ofProject, limits = 0x800008, 2, 1 | 4 // of bytes and of files
@@ -161,7 +161,8 @@ func (w *world) unlimitFiles(project uint32, bytes uint64) {
 	}
 }
 
-// asInContainer takes CAP_SYS_RESOURCE from the thread: ext4 bounds nobody who has it, and a container has not.
+// asInContainer drops CAP_SYS_RESOURCE of the thread: ext4 does not limit processes that have it, and containers do
+// not.
 func asInContainer() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -196,7 +197,7 @@ func (w *world) fill(path string, most int64) (written int64) {
 	return written
 }
 
-// wantFull checks that a volume takes about so many bytes more.
+// wantFull checks that a volume takes approximately the given number of bytes more.
 func (w *world) wantFull(handle string, about int64) {
 	w.Helper()
 	if got := w.write(handle, 10*about+16*mib); got > about || got < about*7/8 {
