@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// mostShared is how many instances a Multi-Attach volume may have.
+// mostShared is the maximum number of instances of a Multi-Attach volume.
 const mostShared = 16
 
 func (s *Server) attachVolume(p *params) effect {
@@ -27,7 +27,7 @@ func (s *Server) attachVolume(p *params) effect {
 	}
 }
 
-// attachable returns which rule forbids an attachment.
+// attachable returns the rule that forbids an attachment, or nil.
 func (s *Server) attachable(id, instance, device string) *fault {
 	v, f := s.volume(id)
 	if f != nil {
@@ -51,7 +51,7 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	}
 	devices := s.devices(instance)
 	if slices.Contains(devices, device) {
-		// The real API has no code of its own for this either.
+		// The real API has no separate code for this either.
 		return faultf("InvalidParameterValue", "Invalid value '%s' for unixDevice. Attachment point %s is already in use",
 			device, device)
 	}
@@ -67,7 +67,7 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	return nil
 }
 
-// devices are the names of all disks of an instance.
+// devices returns the names of all disks of an instance.
 func (s *Server) devices(instance string) (devices []string) {
 	for _, v := range s.volumes.all() {
 		for _, a := range v.attachments {
@@ -79,7 +79,7 @@ func (s *Server) devices(instance string) (devices []string) {
 	return devices
 }
 
-// finishAttach ends an attachment's state, if the volume still has that attachment.
+// finishAttach completes an attachment if the volume still has it.
 func (s *Server) finishAttach(id string, begun attachment) {
 	v := s.volumes.now(id)
 	if v == nil {
@@ -126,7 +126,7 @@ func (s *Server) detachVolume(p *params) effect {
 			return nil, faultf("InvalidAttachment.NotFound", "The volume '%s' is not attached to instance '%s' as device '%s'",
 				id, instance, device)
 		case v.attachments[i].state == "detaching" || v.attachments[i].state == "busy":
-			// The volume is in use still, and IncorrectState is for one that is not ("Error codes for the Amazon EC2 API").
+			// The volume is still in use, and IncorrectState is for volumes that are not ("Error codes for the Amazon EC2 API").
 			return attachResponse{XMLName: name("DetachVolume"), attachmentXML: v.attachments[i].xml(id)}, nil
 		}
 		return s.beginDetach(id, v.attachments[i].instance), nil

@@ -8,9 +8,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/history"
 )
 
-// The rest is for tests: what no client can do, and what is true whatever is shown.
+// The rest is for tests: operations that no client has, and the true state, regardless of the Describe actions.
 
-// AddInstance starts a machine with a root disk that nobody manages.
+// AddInstance starts a machine with a root disk that no client manages.
 func (s *Server) AddInstance(i Instance) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -24,7 +24,7 @@ func (s *Server) AddInstance(i Instance) {
 	s.volumes.put(root.id, s.now.Add(-s.config.Lag), &root)
 }
 
-// Plug attaches a volume to an instance under a device name, as a disk of its image: it is deleted with the instance.
+// Plug attaches a volume to an instance under a device name, as a disk of its image that is deleted with the instance.
 func (s *Server) Plug(id, instance, device string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,28 +35,28 @@ func (s *Server) Plug(id, instance, device string) {
 	})
 }
 
-// NewInstanceID makes an ID for AddInstance.
+// NewInstanceID returns a new ID for AddInstance.
 func (s *Server) NewInstanceID() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.newID("i")
 }
 
-// Stick lets nothing leave a state, such as attaching, until it is called again with false.
+// Stick keeps resources in a state, such as attaching, until it is called again with false.
 func (s *Server) Stick(state string, stuck bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stuck[state] = stuck
 }
 
-// Doom lets the next n volumes end in state error.
+// Doom makes the next n volumes end in state error.
 func (s *Server) Doom(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doomed = n
 }
 
-// FailVolume has the hardware of a volume fail: its data are lost ("error" in "EBS volume lifecycle", EBS User Guide).
+// FailVolume makes the hardware of a volume fail: its data is lost ("error" in "EBS volume lifecycle", EBS User Guide).
 func (s *Server) FailVolume(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *Server) SetSpread(spread time.Duration) {
 	s.config.Spread = spread
 }
 
-// Forbid leaves a policy that does not allow the actions, and allows all others.
+// Forbid sets a policy that denies the actions, and allows all others.
 func (s *Server) Forbid(actions ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,15 +102,14 @@ func (s *Server) Calls() map[string]int {
 	return maps.Clone(s.calls)
 }
 
-// Throttled counts the requests that were refused for their rate.
+// Throttled counts the requests that were refused because of their rate.
 func (s *Server) Throttled() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
 }
 
-// Protection is what is true of a snapshot besides its data: the zones with fast restore, and the mode and end of its
-// lock.
+// Protection returns the true zones with fast restore of a snapshot, and the mode and end of its lock.
 func (s *Server) Protection(snapshot string) (zones []string, lockMode string, until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,7 +120,7 @@ func (s *Server) Protection(snapshot string) (zones []string, lockMode string, u
 	return n.fast, n.lock.mode, n.lock.until
 }
 
-// Volume is what is true of a volume.
+// Volume is the true state of a volume.
 type Volume struct {
 	ID, State, Content string
 	GiB, Throughput    int
@@ -130,7 +129,7 @@ type Volume struct {
 	Instances          map[string]string // state of the attachment, by instance
 }
 
-// Volumes are all that there are, but for root disks.
+// Volumes returns all volumes except root disks.
 func (s *Server) Volumes() (volumes []Volume) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,7 +148,7 @@ func (s *Server) Volumes() (volumes []Volume) {
 	return volumes
 }
 
-// Past is everything that was ever true of volumes, root disks left out.
+// Past returns all states that volumes ever had, except those of root disks.
 func (s *Server) Past() (states []history.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +165,7 @@ func (s *Server) Past() (states []history.State) {
 	return states
 }
 
-// seen is a version of a volume as package history has it; nil is one that is gone.
+// seen converts a version of a volume to package history's form. A nil volume is gone.
 func (v *volume) seen(id string, at time.Time) history.State {
 	state := history.State{At: at, Volume: id}
 	if v == nil {
@@ -181,7 +180,7 @@ func (v *volume) seen(id string, at time.Time) history.State {
 	return state
 }
 
-// Snapshots are the IDs of all that there are, with their tags.
+// Snapshots returns the IDs of all snapshots, with their tags.
 func (s *Server) Snapshots() map[string]map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +192,7 @@ func (s *Server) Snapshots() map[string]map[string]string {
 	return all
 }
 
-// FailSnapshot has EC2 give a snapshot up that is being made.
+// FailSnapshot makes a pending snapshot fail.
 func (s *Server) FailSnapshot(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +200,8 @@ func (s *Server) FailSnapshot(id string) {
 	s.changeSnapshot(id, func(n *snapshot) { n.state = "error" })
 }
 
-// Recover brings a snapshot back that was deleted, as it was and with its ID, as people do who have a Recycle Bin
-// ("Recover deleted EBS snapshots and EBS-backed AMIs with Recycle Bin", EBS User Guide).
+// Recover restores a deleted snapshot unchanged and with its ID, as users of a Recycle Bin do ("Recover deleted EBS
+// snapshots and EBS-backed AMIs with Recycle Bin", EBS User Guide).
 func (s *Server) Recover(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +214,7 @@ func (s *Server) Recover(id string) {
 	}
 }
 
-// Write puts something on a volume, as a machine that has it would.
+// Write writes content to a volume, as its machine would.
 func (s *Server) Write(id, content string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,7 +224,7 @@ func (s *Server) Write(id, content string) {
 	}
 }
 
-// Read returns what is on a volume.
+// Read returns the content of a volume.
 func (s *Server) Read(id string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// What pages may be like.
+// The limits of pages and filters.
 const (
 	leastPage, mostPage = 5, 1000
 	mostFilterValues    = 200
 )
 
-// query is what a Describe request asks for.
+// query is the content of a Describe request.
 type query struct {
 	ids     []string
 	prefix  string // of IDs
 	filters map[string][]string
 	limit   int // 0 for all
 	token   string
-	shape   string // what must be the same for a token to go on
+	shape   string // must be the same for a token to be valid
 }
 
-// query reads it. The filters that are known are named; one that ends in a colon stands for all that begin so.
+// query reads a Describe request. known names the supported filters; one that ends in a colon is a prefix.
 func (s *Server) query(p *params, prefix, idKey string, known ...string) query {
 	q := query{ids: p.list(idKey), prefix: prefix, filters: map[string][]string{}, limit: p.integer("MaxResults"),
 		token: p.text("NextToken")}
@@ -58,7 +58,7 @@ func (s *Server) query(p *params, prefix, idKey string, known ...string) query {
 	return q
 }
 
-// filterable is what filters look at.
+// filterable holds the values that filters match.
 type filterable struct {
 	fields map[string][]string
 	tags   map[string]string
@@ -84,7 +84,7 @@ func (f filterable) matches(filters map[string][]string) bool {
 	return true
 }
 
-// wild matches a filter's value: * stands for any characters, ? for one, and a backslash takes that away.
+// wild matches a filter's value: * stands for any characters, ? for one, and a backslash escapes them.
 func wild(pattern, value string) bool {
 	if !strings.ContainsAny(pattern, `*?\`) {
 		return pattern == value
@@ -97,7 +97,7 @@ func wild(pattern, value string) bool {
 	return regexp.MustCompile(`^` + text + `$`).MatchString(value)
 }
 
-// shownAt is the instant that an answer shows.
+// shownAt returns the instant that an answer shows.
 func (s *Server) shownAt() time.Time {
 	lag := s.config.Lag
 	if s.config.Unsteady && lag > 0 {
@@ -106,7 +106,7 @@ func (s *Server) shownAt() time.Time {
 	return s.now.Add(-lag)
 }
 
-// page calls show for each thing on a page of what a query asks for, as it was Config.Lag ago.
+// page calls show for each result on a page of a query, as it was Config.Lag ago.
 func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable, bool),
 	show func(*T)) (next string, f *fault) {
 	at := s.shownAt()
@@ -140,7 +140,7 @@ func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable
 	return "", nil
 }
 
-// start is where a page begins.
+// start returns the index at which a page begins.
 func (s *Server) start(q query, order []string) (int, *fault) {
 	if q.token == "" {
 		return 0, nil

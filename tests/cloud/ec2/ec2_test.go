@@ -31,7 +31,7 @@ func config() fake.Config {
 	}
 }
 
-// cloud is a server and the real client, in simulated time: each state can be seen, however slow the machine is.
+// cloud is a server and the real client, in simulated time: each state can be observed on any machine.
 type cloud struct {
 	testing.TB
 	*ec2.Client
@@ -56,7 +56,7 @@ func start(tb testing.TB, config fake.Config) *cloud {
 	return c
 }
 
-// code is the API's code of a failure; empty for none.
+// code returns the API's code of an error, or an empty string for nil.
 func code(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -84,7 +84,7 @@ func (c *cloud) create(edit func(*ec2.CreateVolumeInput)) (*ec2.CreateVolumeOutp
 	return c.CreateVolume(c.Context(), input)
 }
 
-// volume makes one that is available.
+// volume creates a volume, and waits until it is available.
 func (c *cloud) volume(edit func(*ec2.CreateVolumeInput)) string {
 	c.Helper()
 	out, err := c.create(edit)
@@ -103,7 +103,7 @@ func (c *cloud) describe(id string) (types.Volume, error) {
 	return out.Volumes[0], nil
 }
 
-// until waits for a state of a volume.
+// until waits until a volume has the state.
 func (c *cloud) until(state types.VolumeState, id string) types.Volume {
 	c.Helper()
 	return c.when(string(state), id, func(v types.Volume) bool { return v.State == state })

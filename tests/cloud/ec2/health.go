@@ -2,10 +2,10 @@ package ec2
 
 import "encoding/xml"
 
-// check is what EC2's checks of a volume have found; the zero value is of one that is well.
+// check is the result of EC2's checks of a volume. The zero value is that of a healthy volume.
 type check struct{ name, status, event string }
 
-// Impair lets the volume fail a check, such as io-enabled with failed, and lets an event tell of it.
+// Impair makes the volume fail a check, for example io-enabled with failed, and report an event.
 func (s *Server) Impair(id, name, status, event string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *Server) describeStatus(p *params) effect {
 	}
 }
 
-// status is what the checks of a volume say: nothing while it is being made.
+// status returns the results of a volume's checks. There are none while it is being created.
 func (s *Server) status(v *volume) statusXML {
 	x := statusXML{Volume: v.id, Zone: v.zone, Status: "ok",
 		Details: []detailXML{{"io-enabled", "passed"}, {"io-performance", "not-applicable"}}}

@@ -1,6 +1,6 @@
 package ec2
 
-// kindRule is what the EBS User Guide says of a volume type.
+// kindRule holds the limits of a volume type in the EBS User Guide.
 type kindRule struct {
 	leastGiB, mostGiB   int
 	leastIOPS, mostIOPS int // 0 for types without provisioned IOPS
@@ -26,14 +26,14 @@ const (
 	mostThroughput, iopsPerThroughput = 2000, 4
 )
 
-// shape is what a volume's type, size and performance are.
+// shape holds a volume's type, size and performance.
 type shape struct {
 	kind                   string
 	size, iops, throughput int // GiB, operations and MiB a second
 	multi                  bool
 }
 
-// complete fills in what was not asked for.
+// complete sets the defaults of unset fields.
 func (v *shape) complete() {
 	if v.kind == "" {
 		v.kind = "gp2"
@@ -46,7 +46,7 @@ func (v *shape) complete() {
 	}
 }
 
-// check returns which rule a shape breaks.
+// check returns the rule that a shape breaks, or nil.
 func (v shape) check() *fault {
 	rule, ok := rules()[v.kind]
 	switch {

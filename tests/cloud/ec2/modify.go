@@ -2,7 +2,7 @@ package ec2
 
 import "time"
 
-// modification is the last one of a volume.
+// modification is a volume's last modification.
 type modification struct {
 	from, to shape
 	state    string
@@ -31,7 +31,7 @@ func (s *Server) modifyVolume(p *params) effect {
 	}
 }
 
-// progress moves a modification on, if the volume still is.
+// progress advances a modification if it is still the volume's last one.
 func (s *Server) progress(id string, m modification, state string, edit func(v *volume)) {
 	if v := s.volumes.now(id); v == nil || v.modification == nil || !v.modification.at.Equal(m.at) {
 		return
@@ -42,7 +42,7 @@ func (s *Server) progress(id string, m modification, state string, edit func(v *
 	})
 }
 
-// tellGrown tells of the new size of a volume, if the modification has changed it.
+// tellGrown reports the new size of a volume if the modification has changed it.
 func (s *Server) tellGrown(id string, m modification) {
 	v := s.volumes.now(id)
 	if s.config.Resized == nil || v == nil || v.size != m.to.size || m.from.size == m.to.size {
@@ -55,7 +55,8 @@ func (s *Server) tellGrown(id string, m modification) {
 	}
 }
 
-// target is what the volume is to be. What is not asked for stays, but for what another type has no place for.
+// target returns the requested shape of the volume. Unset values are kept, except those that another type does not
+// support.
 func (v *volume) target(wanted shape) shape {
 	to := v.shape
 	if wanted.kind != "" && wanted.kind != v.kind {
@@ -85,7 +86,7 @@ func (s *Server) modifiable(v *volume, to shape) *fault {
 		return faultf("IncorrectModificationState", "Volume %s is being modified: its modification is %s", v.id, m.state)
 	case m != nil && s.now.Sub(m.at) < s.config.Cooldown:
 		return faultf("VolumeModificationRateExceeded", "You've reached the maximum modification rate per volume limit.")
-	case to == v.shape: // Nothing says what is checked first: the rate tells the caller less.
+	case to == v.shape: // The order of the checks is undocumented: the rate tells the caller less.
 		return faultf("InvalidParameterValue", "The volume already is as requested")
 	}
 	if f := to.check(); f != nil {
@@ -94,8 +95,8 @@ func (s *Server) modifiable(v *volume, to shape) *fault {
 	return s.modificationQuota(v, to)
 }
 
-// modificationQuota keeps what a modification adds within the account's quotas. A request is refused as a whole ("Error
-// codes for the Amazon EC2 API", MaxIOPSLimitExceeded and VolumeModificationSizeLimitExceeded).
+// modificationQuota checks that the increase of a modification is within the account's quotas. A request is refused as
+// a whole ("Error codes for the Amazon EC2 API", MaxIOPSLimitExceeded and VolumeModificationSizeLimitExceeded).
 func (s *Server) modificationQuota(v *volume, to shape) *fault {
 	size, iops := to.size-v.size, to.iops-v.iops
 	for _, other := range s.volumes.all() {

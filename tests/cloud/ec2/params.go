@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// params are a request's parameters. Reading one marks it as known; the first that cannot be read is remembered.
+// params are a request's parameters. Reading one marks it as known. The first invalid one is remembered.
 type params struct {
 	values url.Values
 	known  map[string]bool
@@ -37,7 +37,7 @@ func (p *params) required(key string) string {
 	return ""
 }
 
-// id reads a resource's ID, whose form must be right.
+// id reads a resource's ID, and checks its form.
 func (p *params) id(key, prefix string) string {
 	id := p.required(key)
 	if id != "" {
@@ -100,7 +100,7 @@ func (p *params) tags(key string) map[string]string {
 	return tags
 }
 
-// tagsFor reads the tag specifications of a request that makes resources of one type.
+// tagsFor reads the tag specifications of a request that creates resources of one type.
 func (p *params) tagsFor(resource string) map[string]string {
 	if !p.has("TagSpecification.1.ResourceType") {
 		return map[string]string{}
@@ -117,7 +117,7 @@ func (p *params) blame(f *fault) {
 	}
 }
 
-// check returns what is wrong with the parameters, those included that nobody has read.
+// check returns the first fault of the parameters, including unknown ones, or nil.
 func (p *params) check() *fault {
 	for _, key := range slices.Sorted(maps.Keys(p.values)) {
 		if !p.known[key] {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// power is what an instance does since an instant.
+// power is the state of an instance since an instant.
 type power struct {
 	state    string
 	code     int
@@ -19,9 +19,9 @@ func stateCodes() map[string]int {
 		"stopped": 80}
 }
 
-// SetPower puts an instance into a state, such as stopped, as people and hardware do. One that was not running and is
-// pending or running then has been started anew. One that is terminated loses its volumes. EC2 shows one that is
-// hibernated as stopped, for another reason.
+// SetPower puts an instance into a state, such as stopped, as people and hardware do. An instance that was not running
+// and becomes pending or running counts as started anew. A terminated instance loses its volumes. EC2 shows a
+// hibernated instance as stopped, with another reason.
 func (s *Server) SetPower(id, state string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,8 +48,8 @@ func (s *Server) SetPower(id, state string) {
 	}
 }
 
-// Forget has EC2 know nothing more of an instance that is terminated, as after an hour or so ("Terminate Amazon EC2
-// instances", EC2 User Guide).
+// Forget makes EC2 forget a terminated instance, as it does after about an hour ("Terminate Amazon EC2 instances", EC2
+// User Guide).
 func (s *Server) Forget(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,13 +60,13 @@ func (s *Server) Forget(id string) {
 	delete(s.instances, id)
 }
 
-// launched reports whether there is an instance that is known everywhere.
+// launched reports whether an instance exists and is known everywhere.
 func (s *Server) launched(id string) bool {
 	p := s.powers.now(id)
 	return s.instances[id] != nil && p != nil && s.spread(p.launched)
 }
 
-// InstanceTags are the tags of an instance; nil for one that there is not.
+// InstanceTags returns the tags of an instance, or nil if it does not exist.
 func (s *Server) InstanceTags(id string) map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Server) InstanceTags(id string) map[string]string {
 	return nil
 }
 
-// loseVolumes detaches what an instance has.
+// loseVolumes detaches an instance's volumes.
 func (s *Server) loseVolumes(instance string) {
 	for _, v := range s.volumes.all() {
 		if n := v.attached(instance); n >= 0 && v.attachments[n].state != "detaching" {
@@ -85,7 +85,7 @@ func (s *Server) loseVolumes(instance string) {
 	}
 }
 
-// showPower shows what an instance does, as it was Config.Lag ago.
+// showPower adds the power state of an instance, as it was Config.Lag ago.
 func (s *Server) showPower(x *instanceXML, at time.Time) {
 	p := s.powers.then(x.ID, at)
 	if p == nil {

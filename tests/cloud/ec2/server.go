@@ -27,7 +27,7 @@ type Server struct {
 	signature *regexp.Regexp
 
 	mu        sync.Mutex
-	now       time.Time // of the request or transition that is being served
+	now       time.Time // the time of the current request or transition
 	pending   []transition
 	volumes   *store[volume]
 	snapshots *store[snapshot]
@@ -39,22 +39,22 @@ type Server struct {
 	serial    uint64
 	calls     map[string]int
 	checks    map[string]check // of volumes that fail one
-	refused   int              // for their rate
-	stuck     map[string]bool  // states that are not left
+	refused   int              // requests refused because of their rate
+	stuck     map[string]bool  // states that are kept
 	doomed    int              // volumes that will end in error
 	random    *rand.Rand       // see dice
-	troubles  int              // that there were
+	troubles  int              // so far
 	forbidden map[string]bool  // actions that no policy allows
 }
 
-// transition is something that comes about at an instant.
+// transition is a change of state at an instant.
 type transition struct {
 	at    time.Time
-	state string // that it ends
+	state string // the state that it ends
 	run   func()
 }
 
-// New makes a cloud without instances, volumes and snapshots.
+// New returns a cloud without instances, volumes and snapshots.
 func New(config Config) *Server {
 	return &Server{
 		config:    config,
@@ -66,7 +66,7 @@ func New(config Config) *Server {
 	}
 }
 
-// fault is an error that the API answers with.
+// fault is an error answer of the API.
 type fault struct {
 	status        int
 	code, message string
@@ -76,7 +76,7 @@ func faultf(code, format string, args ...any) *fault {
 	return &fault{http.StatusBadRequest, code, fmt.Sprintf(format, args...)}
 }
 
-// effect is what a request does once its parameters are known to be right. It returns the answer's body.
+// effect executes a request whose parameters are valid. It returns the answer's body.
 type effect func() (any, *fault)
 
 func (s *Server) action(name string) func(*params) effect {
@@ -109,7 +109,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, body)
 }
 
-// read checks the form of a request. Its signature must be there, and is not verified: there are no keys to keep.
+// read checks the form of a request. It must have a signature, which is not verified, because there are no keys.
 func (s *Server) read(r *http.Request) (url.Values, *fault) {
 	switch {
 	case r.Method != http.MethodPost || !strings.HasPrefix(r.Header.Get("Content-Type"),
@@ -164,7 +164,7 @@ func tooOften() *fault {
 	return &fault{http.StatusServiceUnavailable, "RequestLimitExceeded", "Request limit exceeded."}
 }
 
-// advance lets everything come about that is due by now.
+// advance executes all transitions that are due.
 func (s *Server) advance() {
 	now := time.Now()
 	slices.SortStableFunc(s.pending, func(a, b transition) int { return a.at.Compare(b.at) })
@@ -182,7 +182,7 @@ func (s *Server) advance() {
 	s.pending, s.now = waiting, now
 }
 
-// after ends a state once it has lasted so long.
+// after schedules the end of a state.
 func (s *Server) after(d time.Duration, state string, run func()) {
 	if s.troubled(s.config.Troubles.Stuck) {
 		d += s.config.Troubles.For
@@ -190,7 +190,7 @@ func (s *Server) after(d time.Duration, state string, run func()) {
 	s.pending = append(s.pending, transition{s.now.Add(d), state, run})
 }
 
-// newID makes an ID that nothing ever had, in no order.
+// newID returns a new unique ID, in no particular order.
 func (s *Server) newID(prefix string) string {
 	s.serial++
 	return fmt.Sprintf("%s-0%016x", prefix, s.serial*0x9e3779b97f4a7c15)
@@ -217,14 +217,14 @@ const requestID = "00000000-0000-0000-0000-000000000000"
 func write(w http.ResponseWriter, status int, body any) {
 	text, err := xml.Marshal(body)
 	if err != nil {
-		panic(err) // The answers are all of types from this package.
+		panic(err) // All answers are types of this package.
 	}
 	w.Header().Set("Content-Length", fmt.Sprint(len(text)))
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // The client may have left.
 }
 
-// Dialect is how the API speaks, for a faults.Proxy.
+// Dialect returns the API's dialect for a faults.Proxy.
 func Dialect() faults.Dialect {
 	return faults.Dialect{
 		Action: func(_ *http.Request, body []byte) string {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// snapshot is what is known of a snapshot. A version that was put into the store is never changed.
+// snapshot is a version of a snapshot. A version in the store is never changed.
 type snapshot struct {
 	id, volume, state string
 	description       string
@@ -18,7 +18,7 @@ type snapshot struct {
 	lock              lock
 }
 
-// lock keeps a snapshot from being deleted; the zero value does not.
+// lock protects a snapshot from deletion; the zero value does not.
 type lock struct {
 	mode          string
 	since, until  time.Time
@@ -66,7 +66,7 @@ func (s *Server) changeSnapshot(id string, edit func(n *snapshot)) {
 	s.snapshots.put(id, s.now, &n)
 }
 
-// snapshot returns a snapshot that is there, and known everywhere.
+// snapshot returns a snapshot that exists and is known everywhere.
 func (s *Server) snapshot(id string) (*snapshot, *fault) {
 	if n := s.snapshots.now(id); n != nil && s.spread(n.began) {
 		return n, nil
@@ -74,7 +74,7 @@ func (s *Server) snapshot(id string) (*snapshot, *fault) {
 	return nil, faultf("InvalidSnapshot.NotFound", "The snapshot '%s' does not exist.", id)
 }
 
-// usable returns a snapshot that volumes can be made from.
+// usable returns a snapshot from which volumes can be created.
 func (s *Server) usable(id string) (*snapshot, *fault) {
 	n, f := s.snapshot(id)
 	switch {

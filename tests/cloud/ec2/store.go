@@ -2,13 +2,13 @@ package ec2
 
 import "time"
 
-// store keeps things with their past, so that they can be shown as they were.
+// store keeps resources with their past, so that earlier states can be shown.
 type store[T any] struct {
-	order    []string // of all that ever were, oldest first
+	order    []string // of all that ever existed, oldest first
 	versions map[string][]version[T]
 }
 
-// version is how a thing was from an instant on; a nil value says that it was gone.
+// version is the state of a resource from an instant on. A nil value means that it is gone.
 type version[T any] struct {
 	at    time.Time
 	value *T
@@ -16,7 +16,7 @@ type version[T any] struct {
 
 func newStore[T any]() *store[T] { return &store[T]{versions: map[string][]version[T]{}} }
 
-// now is the thing as it is, nil when there is none. It must not be changed.
+// now returns the current version of a resource, or nil if there is none. It must not be changed.
 func (s *store[T]) now(id string) *T {
 	v := s.versions[id]
 	if len(v) == 0 {
@@ -25,7 +25,7 @@ func (s *store[T]) now(id string) *T {
 	return v[len(v)-1].value
 }
 
-// then is the thing as it was at an instant.
+// then returns the version of a resource at an instant.
 func (s *store[T]) then(id string, at time.Time) *T {
 	var value *T
 	for _, v := range s.versions[id] {
@@ -37,7 +37,7 @@ func (s *store[T]) then(id string, at time.Time) *T {
 	return value
 }
 
-// put makes value what the thing is from an instant on; nil removes it.
+// put sets the version of a resource from an instant on; nil removes it.
 func (s *store[T]) put(id string, at time.Time, value *T) {
 	if _, known := s.versions[id]; !known {
 		s.order = append(s.order, id)
@@ -45,7 +45,7 @@ func (s *store[T]) put(id string, at time.Time, value *T) {
 	s.versions[id] = append(s.versions[id], version[T]{at, value})
 }
 
-// all are those that there are now, oldest first.
+// all returns the existing resources, oldest first.
 func (s *store[T]) all() (values []*T) {
 	for _, id := range s.order {
 		if value := s.now(id); value != nil {

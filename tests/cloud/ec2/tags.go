@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// What tags may be like.
+// The limits of tags.
 const (
 	maxTags     = 50
 	maxTagKey   = 128
@@ -34,7 +34,7 @@ func (s *Server) createTags(p *params) effect {
 	return s.retag(p, "CreateTags", func(have map[string]string) { maps.Copy(have, tags) })
 }
 
-// deleteTags leaves a tag that has another value than the request, if that gives one.
+// deleteTags keeps a tag whose value differs from the request's, if the request has one.
 func (s *Server) deleteTags(p *params) effect {
 	tags := p.tags("Tag")
 	return s.retag(p, "DeleteTags", func(have map[string]string) {
@@ -45,7 +45,7 @@ func (s *Server) deleteTags(p *params) effect {
 	})
 }
 
-// retag changes the tags of the resources that a request names.
+// retag changes the tags of the resources in a request.
 func (s *Server) retag(p *params, action string, edit func(map[string]string)) effect {
 	ids := p.list("ResourceId")
 	if len(ids) == 0 {
@@ -77,7 +77,7 @@ func (s *Server) retag(p *params, action string, edit func(map[string]string)) e
 	}
 }
 
-// taggable tells what is wrong with a resource's ID: one that is not there is missed by its kind, as everywhere else.
+// taggable returns the fault of a resource's ID. A missing resource has the error code of its kind, as elsewhere.
 func (s *Server) taggable(id string) (f *fault) {
 	switch kind, _, _ := strings.Cut(id, "-"); kind {
 	case "vol":

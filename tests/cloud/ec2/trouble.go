@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Troubles befall the cloud itself, at random.
+// Troubles are random failures of the cloud itself.
 type Troubles struct {
-	Stuck  int           // so many of a thousand transitions
-	For    time.Duration // take so much longer
-	Doomed int           // so many of a thousand volumes end in state error
+	Stuck  int           // the number of transitions per thousand that take longer
+	For    time.Duration // the additional time of a stuck transition
+	Doomed int           // the number of volumes per thousand that end in state error
 	Seed   uint64
 }
 
-// troubled reports whether the next thing of which so many in a thousand meet a trouble is one of them.
+// troubled decides at random, with the given chance in a thousand, whether the next operation meets a trouble.
 func (s *Server) troubled(perThousand int) bool {
 	if perThousand == 0 {
 		return false
@@ -25,7 +25,7 @@ func (s *Server) troubled(perThousand int) bool {
 	return true
 }
 
-// dice decides what happens at random; s.mu is held.
+// dice returns the source of randomness; s.mu is held.
 func (s *Server) dice() *rand.Rand {
 	if s.random == nil {
 		s.random = rand.New(rand.NewPCG(s.config.Troubles.Seed, 1))
@@ -33,14 +33,14 @@ func (s *Server) dice() *rand.Rand {
 	return s.random
 }
 
-// Troubled counts what has met a trouble.
+// Troubled counts the operations that met a trouble.
 func (s *Server) Troubled() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.troubles
 }
 
-// Calm ends the troubles. What is stuck stays so for its time.
+// Calm ends the troubles. Stuck transitions keep their delay.
 func (s *Server) Calm() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// volume is what is known of a volume. A version that was put into the store is never changed: see change.
+// volume is a version of a volume. A version in the store is never changed: see change.
 type volume struct {
 	shape
 	id, zone, state  string
 	encrypted        bool
 	key              string // KMS
-	snapshot, source string // what it was made from
+	snapshot, source string // the origin
 	created          time.Time
 	tags             map[string]string
 	attachments      []attachment
 	modification     *modification
-	content          string // what was written to it
+	content          string // the written data
 	ephemeral        bool   // it is deleted with its instance
 }
 
@@ -27,7 +27,7 @@ type attachment struct {
 	at                      time.Time
 }
 
-// change makes a new version of a volume.
+// change creates a new version of a volume.
 func (s *Server) change(id string, edit func(v *volume)) {
 	v := *s.volumes.now(id)
 	v.tags, v.attachments = maps.Clone(v.tags), slices.Clone(v.attachments)
@@ -39,7 +39,7 @@ func (s *Server) change(id string, edit func(v *volume)) {
 	s.volumes.put(id, s.now, &v)
 }
 
-// volume returns a volume that is there, and known everywhere.
+// volume returns a volume that exists and is known everywhere.
 func (s *Server) volume(id string) (*volume, *fault) {
 	if v := s.volumes.now(id); v != nil && s.spread(v.created) {
 		return v, nil
@@ -47,7 +47,7 @@ func (s *Server) volume(id string) (*volume, *fault) {
 	return nil, faultf("InvalidVolume.NotFound", "The volume '%s' does not exist.", id)
 }
 
-// spread reports whether what was made then is known everywhere.
+// spread reports whether a resource created at that time is known everywhere.
 func (s *Server) spread(made time.Time) bool { return s.now.Sub(made) >= s.config.Spread }
 
 func (s *Server) createVolume(p *params) effect {
@@ -80,7 +80,7 @@ func readShape(p *params) shape {
 	}
 }
 
-// makeVolume checks what only the cloud knows and begins a volume.
+// makeVolume makes the checks that depend on the cloud's state, and creates a volume.
 func (s *Server) makeVolume(v volume) (id string, f *fault) {
 	if !slices.Contains(s.config.Zones, v.zone) {
 		return "", faultf("InvalidZone.NotFound", "The zone '%s' does not exist.", v.zone)
@@ -101,7 +101,7 @@ func (s *Server) makeVolume(v volume) (id string, f *fault) {
 	return s.begin(v)
 }
 
-// begin makes a volume that becomes available after a while.
+// begin creates a volume that becomes available after a while.
 func (s *Server) begin(v volume) (id string, f *fault) {
 	v.complete()
 	if f := v.check(); f != nil {
@@ -187,15 +187,14 @@ func (s *Server) deleteVolume(p *params) effect {
 	}
 }
 
-// tokenUse is what was made with a client token, and of which parameters.
+// tokenUse records the resource that was created with a client token, and the parameters.
 type tokenUse struct {
 	made       string
 	parameters string
 	at         time.Time
 }
 
-// once makes something unless it was made with the token before. A token outlives what was made with it, and answers
-// with what it answered at first.
+// once calls create unless the token was used before. A token outlives its resource, and yields the original answer.
 func (s *Server) once(token string, p *params, create func() (string, *fault)) (*volume, *fault) {
 	use, known := s.tokens[token]
 	if life := s.config.TokenLife; known && life > 0 && s.now.Sub(use.at) > life {

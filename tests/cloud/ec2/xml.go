@@ -70,7 +70,7 @@ type volumeXML struct {
 	Multi       bool            `xml:"multiAttachEnabled"`
 }
 
-// xml shows a volume; without attachments as CreateVolume does.
+// xml returns a volume's XML, optionally without attachments, as in CreateVolume's answer.
 func (v *volume) xml(attachments bool) volumeXML {
 	x := volumeXML{
 		Volume: v.id, Size: v.size, Snapshot: v.snapshot, Source: v.source, Zone: v.zone, State: v.state,
@@ -164,7 +164,7 @@ type diskXML struct {
 	Device string `xml:"deviceName"`
 	Volume string `xml:"ebs>volumeId"`
 	State  string `xml:"ebs>status"`
-	// Ephemeral is what is deleted with the instance.
+	// Ephemeral is set for disks that are deleted with the instance.
 	Ephemeral bool `xml:"ebs>deleteOnTermination"`
 }
 

@@ -2,7 +2,7 @@ package faults
 
 import "time"
 
-// Script adds rules. Of several that apply to a request, the first counts.
+// Script adds rules. If several apply to a request, the first is used.
 func (p *Proxy) Script(rules ...Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -11,8 +11,8 @@ func (p *Proxy) Script(rules ...Rule) {
 	}
 }
 
-// Random gives each request that no rule applies to a chance of so many in a thousand to meet each Kind of fault.
-// Delays are up to longest.
+// Random gives each request without an applicable rule a chance, in a thousand, of each Kind of fault. Delays are up to
+// longest.
 func (p *Proxy) Random(perThousand map[Kind]int, longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,7 +26,7 @@ func (p *Proxy) Stop() {
 	p.rules, p.chances = nil, nil
 }
 
-// choose decides what is done to a request.
+// choose returns the fault of a request.
 func (p *Proxy) choose(action string) (Kind, time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,7 +48,7 @@ func (p *Proxy) choose(action string) (Kind, time.Duration) {
 	return p.chance()
 }
 
-// chance draws one number for a request, so that a run with the same seed and order of requests is the same.
+// chance draws one number for a request, so that a run with the same seed and order of requests is repeatable.
 func (p *Proxy) chance() (Kind, time.Duration) {
 	draw := p.random.IntN(1000)
 	for _, kind := range []Kind{Throttle, Fail, FailAfter, LoseRequest, LoseReply, Duplicate, Delay, Hang, Truncate} {

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Proxy is the http.Handler that does it.
+// Proxy is the http.Handler that injects the faults.
 type Proxy struct {
 	target  *url.URL
 	through http.RoundTripper
@@ -28,7 +28,7 @@ type Proxy struct {
 	log     []Event
 }
 
-// New makes a Proxy to the API at a URL that is reached through a transport, without faults at first.
+// New returns a Proxy to the API at a URL that is reached through a transport, without faults at first.
 func New(target string, through http.RoundTripper, dialect Dialect, seed uint64) (*Proxy, error) {
 	u, err := url.Parse(target)
 	if err != nil {
@@ -37,14 +37,14 @@ func New(target string, through http.RoundTripper, dialect Dialect, seed uint64)
 	return &Proxy{target: u, through: through, dialect: dialect, random: rand.New(rand.NewPCG(seed, 0))}, nil
 }
 
-// Log returns what has become of the requests so far.
+// Log returns the outcomes of the requests so far.
 func (p *Proxy) Log() []Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.log)
 }
 
-// Faults counts the requests that met one.
+// Faults counts the requests that met a fault.
 func (p *Proxy) Faults() (n int) {
 	for _, event := range p.Log() {
 		if event.Kind != None {
@@ -54,7 +54,7 @@ func (p *Proxy) Faults() (n int) {
 	return n
 }
 
-// ServeHTTP passes a request on, or not.
+// ServeHTTP forwards a request, or injects its fault.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	action := p.dialect.Action(r, body)
 	kind, delay := p.choose(action)
 	event := Event{Action: action, Kind: kind}
-	defer func() { // also when the connection is broken, which is a panic
+	defer func() { // even if the connection is broken, which is a panic
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.log = append(p.log, event)
@@ -73,7 +73,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stop keeps the request from the API, if that is its fate.
+// stop answers the request without the API, if its kind of fault says so.
 func (p *Proxy) stop(w http.ResponseWriter, r *http.Request, kind Kind) bool {
 	switch kind {
 	case Throttle:
@@ -90,12 +90,12 @@ func (p *Proxy) stop(w http.ResponseWriter, r *http.Request, kind Kind) bool {
 	return true
 }
 
-// deliver passes the request on and returns the status that the API answered with.
+// deliver forwards the request and returns the status of the API's answer.
 func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, body []byte, kind Kind,
 	delay time.Duration) (status int) {
 	switch kind {
 	case Delay:
-		// Not until the client leaves: a late request is one that arrives all the same.
+		// The delay continues after the client has left: a late request still arrives.
 		<-time.After(delay)
 	case Duplicate:
 		_ = p.pass(r, body)
@@ -118,14 +118,14 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, body []byte, kin
 // drop breaks the connection.
 func drop() { panic(http.ErrAbortHandler) }
 
-// answer is what the API said.
+// answer is the API's answer.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// write sends the answer, or its first bytes only: the connection then breaks.
+// write writes the answer. If n is less than its length, it writes only n bytes, and then breaks the connection.
 func (a answer) write(w http.ResponseWriter, n int) {
 	for key, values := range a.header {
 		w.Header()[key] = values
@@ -138,7 +138,7 @@ func (a answer) write(w http.ResponseWriter, n int) {
 	}
 }
 
-// pass asks the API, which is not told when the client leaves.
+// pass forwards a request to the API, even if the client leaves.
 func (p *Proxy) pass(r *http.Request, body []byte) answer {
 	unreachable := answer{status: http.StatusBadGateway}
 	u := *r.URL

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Check returns what is wrong, a sentence each. The states are all that ever were, of all volumes; what is there at the
-// end is leaked. With crashes an attachment may end by itself: by a request of a process that has died, which arrives
-// after the next one has attached the volume again. And one may begin while the volume is being detached, by such a
-// request too.
+// Check returns the violations, one sentence each. states are all states that all volumes ever had. A volume that
+// exists at the end is leaked. With crashes, an attachment may end without a call: a request of a dead process may
+// arrive after the next process has attached the volume again. For the same reason, an attachment may begin while the
+// volume is being detached.
 func (h *History) Check(states []State, crashes bool) (wrong []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -34,7 +34,7 @@ func (h *History) Check(states []State, crashes bool) (wrong []string) {
 	return slices.Compact(j.wrong)
 }
 
-// judge is one Check.
+// judge is the state of one Check.
 type judge struct {
 	crashes bool
 	calls   []Call             // by their end
@@ -46,16 +46,16 @@ func (j *judge) blame(format string, args ...any) {
 	j.wrong = append(j.wrong, fmt.Sprintf(format, args...))
 }
 
-// late finds a call that did not end in its time.
+// late finds a call that exceeded its limit.
 func (j *judge) late(c Call) {
 	if took := c.Ended.Sub(c.Began); took > c.Limit {
 		j.blame("%s %s took %v and had %v", c.Op, cmp.Or(c.Volume, c.Name), took, c.Limit)
 	}
 }
 
-// at are the states of an instant. Simulated time stands still while things happen, so that there may be several.
+// at returns the states at an instant. Simulated time stands still during work, so that an instant may have several.
 func (j *judge) at(volume string, when time.Time) []State {
-	found := []State{{}} // what has never been
+	found := []State{{}} // before its first state
 	for _, s := range j.past[volume] {
 		switch {
 		case s.At.Before(when):
@@ -67,7 +67,7 @@ func (j *judge) at(volume string, when time.Time) []State {
 	return found
 }
 
-// verdict holds what a caller was told against what was true at that moment.
+// verdict compares a call's result with the true state at that moment.
 func (j *judge) verdict(c Call) {
 	then := j.at(c.Volume, c.Ended)
 	last := then[len(then)-1]
@@ -92,7 +92,7 @@ func (j *judge) verdict(c Call) {
 	}
 }
 
-// stray reports whether what a detachment left began while that was under way, maybe by a process that has died.
+// stray reports whether the attachment that remains after a detachment began during that call, maybe by a dead process.
 func (j *judge) stray(c Call) bool {
 	attached, since := false, time.Time{}
 	for _, s := range j.past[c.Volume] {
@@ -106,13 +106,13 @@ func (j *judge) stray(c Call) bool {
 	return j.crashes && since.After(c.Began)
 }
 
-// deleting reports whether somebody had asked for the volume's deletion by then.
+// deleting reports whether the volume's deletion had been requested by then.
 func (j *judge) deleting(volume string, by time.Time) bool {
 	return slices.ContainsFunc(j.calls,
 		func(c Call) bool { return c.Op == Delete && c.Volume == volume && !c.Began.After(by) })
 }
 
-// kept finds an attachment that ended although nobody had asked for that who knew of it.
+// kept finds an attachment that ended although no caller had requested that after it knew of the attachment.
 func (j *judge) kept(volume string, past []State) {
 	for _, a := range j.calls {
 		if a.Op != Attach || !a.Done || a.Contended || a.Volume != volume {
@@ -128,7 +128,7 @@ func (j *judge) kept(volume string, past []State) {
 	}
 }
 
-// released is when somebody next asked for the end of a volume's attachments.
+// released returns the time of the next request to end a volume's attachments.
 func (j *judge) released(volume string, after time.Time) (at time.Time, ever bool) {
 	for _, c := range j.calls {
 		if (c.Op == Detach || c.Op == Delete) && c.Volume == volume && !c.Began.Before(after) &&
@@ -139,7 +139,7 @@ func (j *judge) released(volume string, after time.Time) (at time.Time, ever boo
 	return at, ever
 }
 
-// names finds a name under which two volumes were handed out at a time.
+// names finds a name under which two volumes were returned at the same time.
 func (j *judge) names() {
 	holder := map[string]string{}
 	for _, c := range j.calls {
@@ -153,7 +153,7 @@ func (j *judge) names() {
 	}
 }
 
-// volume follows a volume through its life.
+// volume checks the states of a volume.
 func (j *judge) volume(volume string, past []State) {
 	handedOut := slices.IndexFunc(j.calls, func(c Call) bool { return c.Op == Create && c.Done && c.Volume == volume })
 	for i, s := range past {

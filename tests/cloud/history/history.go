@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Op is what a call asks for.
+// Op is the operation of a call.
 type Op string
 
 // The Ops.
@@ -16,41 +16,41 @@ const (
 	Detach Op = "detach"
 )
 
-// Call is one call. Who asks again makes another one.
+// Call is one call. A retry is another Call.
 type Call struct {
 	Op     Op
 	Name   string // of the volume
-	Volume string // its handle; of Create what was returned
+	Volume string // its handle; for Create the returned one
 	Node   string // for Attach and Detach
 	Limit  time.Duration
-	// Contended says that others attach and detach the same volume at the same time, so that success tells nothing about
-	// now.
+	// Contended is set if others attach and detach the same volume at the same time, so that success does not imply a
+	// current state.
 	Contended bool
 
 	Began, Ended time.Time
 	Done         bool // it succeeded
 }
 
-// State is what was true of a volume from an instant on.
+// State is the true state of a volume from an instant on.
 type State struct {
 	At     time.Time
 	Volume string
-	There  bool              // it is, and is neither being deleted nor broken
+	There  bool              // it exists, and is neither being deleted nor broken
 	Usable bool              // it can be attached
-	Nodes  map[string]string // how it is attached, by node; "attached" when it is whole
+	Nodes  map[string]string // the state of its attachment, by node; "attached" once complete
 	Shared bool              // it may be attached to several nodes
 }
 
-// Attached is the state of an attachment that is whole.
+// Attached is the state of a complete attachment.
 const Attached = "attached"
 
-// History is what was asked for, by any number of callers.
+// History records the calls of any number of callers.
 type History struct {
 	mu    sync.Mutex
 	calls []Call
 }
 
-// Note makes a call and notes it. The call returns the volume's handle where it makes one.
+// Note makes a call and records it. The call returns the volume's handle if it creates one.
 func (h *History) Note(c Call, call func() (volume string, err error)) error {
 	c.Began = time.Now()
 	volume, err := call()
@@ -64,7 +64,7 @@ func (h *History) Note(c Call, call func() (volume string, err error)) error {
 	return err
 }
 
-// Calls returns how many calls there were, and how many of them did not succeed.
+// Calls returns the number of calls, and the number of failed ones.
 func (h *History) Calls() (all, failed int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

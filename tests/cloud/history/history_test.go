@@ -10,13 +10,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/history"
 )
 
-// story is a History whose truth the test writes itself.
+// story is a History whose true states the test writes itself.
 type story struct {
 	history.History
 	states []history.State
 }
 
-// is makes something true from now on.
+// is sets a state from now on.
 func (s *story) is(volume string, there bool, nodes ...string) {
 	attached := map[string]string{}
 	for _, node := range nodes {
@@ -26,7 +26,7 @@ func (s *story) is(volume string, there bool, nodes ...string) {
 		Nodes: attached})
 }
 
-// call notes a call that takes a second; all volumes have the same name.
+// call records a call that takes a second; all volumes have the same name.
 func (s *story) call(op history.Op, volume, node string) {
 	_ = s.Note(history.Call{Op: op, Name: "n", Volume: volume, Node: node, Limit: time.Minute}, func() (string, error) {
 		<-time.After(time.Second)
@@ -34,7 +34,7 @@ func (s *story) call(op history.Op, volume, node string) {
 	})
 }
 
-// The checks find what they are for, and nothing in a life as it should be.
+// Each check finds its violation, and none in a correct life.
 func TestCheck(t *testing.T) {
 	for name, row := range map[string]struct {
 		story func(s *story)
@@ -113,10 +113,11 @@ func slow(s *story) {
 	})
 }
 
-// With crashes, a volume may be attached by nobody while it is detached; that it never was detached is no excuse.
+// With crashes, a stray request may attach a volume while it is detached. A volume that never was detached is still a
+// violation.
 func TestCheckWithCrashes(t *testing.T) {
 	for name, row := range map[string]struct {
-		before, during []string // the nodes that it is attached to
+		before, during []string // the nodes to which it is attached
 		crashes        bool
 		want           string
 	}{

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// Access is one right that a request takes: an action on one resource.
+// Access is one right that a request needs: an action on one resource.
 type Access struct {
 	Action, Resource string
-	// Context are the values of condition keys. A key that the request has not is missing.
+	// Context contains the values of condition keys. Keys that the request does not have are missing.
 	Context map[string][]string
 }
 
-// Allows reports whether a statement of the policy allows it.
+// Allows reports whether a statement of the policy allows the access.
 func (p Policy) Allows(a Access) bool {
 	return slices.ContainsFunc(p.Statement, func(s Statement) bool { return s.allows(a) })
 }
@@ -33,8 +33,8 @@ func (s Statement) allows(a Access) bool {
 	return true
 }
 
-// holds reports whether a condition on one key holds. One with ForAllValues does without any value, which is why it is
-// to come with Null.
+// holds reports whether a condition on one key holds. ForAllValues also holds without any value, so that it should be
+// combined with Null.
 func holds(operator string, have []string, wanted Texts) bool {
 	like := func(value string) bool {
 		return slices.ContainsFunc(wanted, func(pattern string) bool { return matches(pattern, value) })
@@ -52,7 +52,7 @@ func holds(operator string, have []string, wanted Texts) bool {
 	return false
 }
 
-// matches reports whether a text is as a pattern says, in which * is any text, also with slashes and colons, and ? any
+// matches reports whether a text matches a pattern, in which * is any text, including slashes and colons, and ? any
 // character.
 func matches(pattern, text string) bool {
 	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))

@@ -1,8 +1,8 @@
-// Package iam holds requests to EC2 against IAM policies: which rights a request takes is derived from the request
-// itself and from the tags of what it is about, and who has not all of them is refused, as EC2 refuses.
+// Package iam checks requests to EC2 against IAM policies. It derives the rights that a request needs from the request
+// itself and from the tags of its resources. It refuses a request without all of these rights, with EC2's error.
 //
-// It knows what policies of a driver for volumes are made of: statements that allow, wildcards, a few conditions.
-// Anything else in a policy is an error, so that nothing is taken to be checked that is not.
+// It supports the elements of a volume driver's policies: statements that allow, wildcards, a few conditions. Any other
+// element of a policy is an error, so that nothing is skipped silently.
 //
 // Sources: the IAM User Guide ("Policy evaluation logic", "IAM JSON policy elements: Condition operators", "Set
 // operators"), the Service Authorization Reference for Amazon EC2 (which action asks for which resources and has which

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// arns begins the name of each resource here.
+// arns is the prefix of every resource's name here.
 const arns = "arn:aws:ec2:region-1:111122223333:"
 
-// Tags tells the tags of a volume, snapshot or instance; nil for one that there is not.
+// Tags returns the tags of a volume, snapshot or instance, or nil if it does not exist.
 type Tags func(id string) map[string]string
 
-// accesses are the rights that a request to EC2 takes, and false for an action that is not known here.
+// accesses returns the rights that a request to EC2 needs, and false for an unknown action.
 func accesses(request url.Values, tags Tags) ([]Access, bool) {
 	r := reader{request, "ec2:" + request.Get("Action"), tags}
 	volume, snapshot, instance := request.Get("VolumeId"), request.Get("SnapshotId"), request.Get("InstanceId")
@@ -40,7 +40,7 @@ func accesses(request url.Values, tags Tags) ([]Access, bool) {
 	case "CreateTags", "DeleteTags":
 		return r.tags(), true
 	default:
-		// What looks knows no resources.
+		// Describe actions have no resources.
 		return []Access{{Action: r.action, Resource: "*"}}, strings.HasPrefix(action, "Describe")
 	}
 }
@@ -52,7 +52,7 @@ type reader struct {
 	known   Tags
 }
 
-// pairs reads the tags that are below a key.
+// pairs reads the tags below a key.
 func (r reader) pairs(key string) map[string]string {
 	pairs := map[string]string{}
 	for i := 1; r.request.Has(fmt.Sprintf("%s.%d.Key", key, i)); i++ {
@@ -61,7 +61,7 @@ func (r reader) pairs(key string) map[string]string {
 	return pairs
 }
 
-// asked are the condition keys for the tags that are in a request.
+// asked returns the condition keys for the tags of a request.
 func asked(tags map[string]string) map[string][]string {
 	context := map[string][]string{}
 	for key, value := range tags {
@@ -73,7 +73,7 @@ func asked(tags map[string]string) map[string][]string {
 	return context
 }
 
-// makes are the rights to make something, and to tag it if it is to have tags.
+// makes returns the rights to create a resource, and to tag it if the request has tags.
 func (r reader) makes(kind string) []Access {
 	tags := r.pairs("TagSpecification.1.Tag")
 	list := []Access{{r.action, arns + kind + "/*", asked(tags)}}
@@ -85,7 +85,7 @@ func (r reader) makes(kind string) []Access {
 	return list
 }
 
-// on is the right to do something to what is there.
+// on returns the right to act on an existing resource.
 func (r reader) on(kind, id string) Access {
 	context := map[string][]string{}
 	for key, value := range r.known(id) {
@@ -94,7 +94,7 @@ func (r reader) on(kind, id string) Access {
 	return Access{r.action, arns + kind + "/" + id, context}
 }
 
-// tags are the rights to change the tags of each resource that is named.
+// tags returns the rights to change the tags of each named resource.
 func (r reader) tags() (list []Access) {
 	for i := 1; r.request.Has(fmt.Sprintf("ResourceId.%d", i)); i++ {
 		id := r.request.Get(fmt.Sprintf("ResourceId.%d", i))

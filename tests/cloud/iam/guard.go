@@ -16,7 +16,7 @@ type Client interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// Guard stands before EC2 for one principal: it refuses what the policy does not allow.
+// Guard stands in front of EC2 for one principal: it refuses requests that the policy does not allow.
 type Guard struct {
 	Policy Policy
 	Tags   Tags
@@ -26,7 +26,7 @@ type Guard struct {
 	seen []Access
 }
 
-// Do sends a request on, or answers that it is not allowed.
+// Do forwards a request, or answers that it is not allowed.
 func (g *Guard) Do(request *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(request.Body)
 	if err != nil {
@@ -53,7 +53,7 @@ func (g *Guard) Do(request *http.Request) (*http.Response, error) {
 	return g.Next.Do(request)
 }
 
-// Seen are all rights that were asked for.
+// Seen returns all rights that requests needed.
 func (g *Guard) Seen() []Access {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -65,7 +65,7 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestResources is about what is there and what is about to be.
+// TestResources distinguishes existing resources from those to be created.
 func TestResources(t *testing.T) {
 	p := parsed(t, `{"Version": "2012-10-17", "Statement": [{"Sid": "A", "Effect": "Allow", "Action": ["ec2:X"], "Resource": ["arn:aws:ec2:*:*:volume/vol-*"]}]}`)
 	for resource, want := range map[string]bool{arns + "volume/vol-1": true, arns + "volume/*": false,
@@ -79,7 +79,7 @@ func TestResources(t *testing.T) {
 	}
 }
 
-// TestAccesses checks which rights requests take.
+// TestAccesses checks the number of rights that requests need, and the context of one right.
 func TestAccesses(t *testing.T) {
 	tags := func(id string) map[string]string { return map[string]map[string]string{"vol-1": {"own": "er"}}[id] }
 	for request, want := range map[string]int{

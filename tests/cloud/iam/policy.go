@@ -23,7 +23,7 @@ type Statement struct {
 	Condition   map[string]map[string]Texts // wanted values, by operator and key
 }
 
-// Texts are one text or several.
+// Texts is one text or a list of texts.
 type Texts []string
 
 // UnmarshalJSON reads either.
@@ -36,7 +36,7 @@ func (t *Texts) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*[]string)(t))
 }
 
-// Parse reads a policy strictly: what Allows would not heed is an error.
+// Parse parses a policy strictly: an element that Allows would ignore is an error.
 func Parse(text []byte) (Policy, error) {
 	var p Policy
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Document is the part of the instance's identity document that is used, with EC2's own names.
+// Document is the part of the instance's identity document that the driver uses, with EC2's own names.
 type Document struct {
 	InstanceID       string `json:"instanceId"`
 	InstanceType     string `json:"instanceType"`
@@ -20,29 +20,29 @@ type Document struct {
 	Region           string `json:"region"`
 }
 
-// Mood is how the service deals with requests.
+// Mood is the service's way to treat requests.
 type Mood int
 
 // The moods.
 const (
 	Answering Mood = iota
-	Far            // more hops away than the answer to a PUT may go: a token never arrives
-	Dropping       // nothing is answered
+	Far            // more hops away than the hop limit of answers to PUT: a token never arrives
+	Dropping       // no request is answered
 	Disabled       // HttpEndpoint is disabled
-	Strange        // something else listens at the address
-	Failing        // it has a fault
-	Old            // it knows the first version only, which needs no token
+	Strange        // another service listens at the address
+	Failing        // it answers with an error
+	Old            // it supports only the first version, which needs no token
 )
 
 // Service is a metadata service.
 type Service struct {
 	URL string
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the following fields
 	mood       Mood
 	document   Document
 	interfaces int
-	tokens     map[string]time.Time // until when they hold
+	tokens     map[string]time.Time // their expiry
 	requests   []string
 }
 
@@ -63,14 +63,14 @@ func (s *Service) Be(mood Mood) {
 	s.mood = mood
 }
 
-// Tell changes the document.
+// Tell sets the document.
 func (s *Service) Tell(document Document) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.document = document
 }
 
-// SetInterfaces changes how many network interfaces the instance has.
+// SetInterfaces sets the number of the instance's network interfaces.
 func (s *Service) SetInterfaces(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Service) Expire() {
 	clear(s.tokens)
 }
 
-// Requests returns what was asked for so far, such as "GET /latest/meta-data/".
+// Requests returns the requests so far, such as "GET /latest/meta-data/".
 func (s *Service) Requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// token gives out a token ("Use the Instance Metadata Service": for 1 second to 6 hours, and never through a proxy).
+// token issues a token ("Use the Instance Metadata Service": for 1 second to 6 hours, and never through a proxy).
 func (s *Service) token(w http.ResponseWriter, r *http.Request) {
 	const header, longest = "X-Aws-Ec2-Metadata-Token-Ttl-Seconds", 21600
 	seconds, err := strconv.Atoi(r.Header.Get(header))
@@ -157,7 +157,7 @@ func (s *Service) get(w http.ResponseWriter, r *http.Request) {
 			macs = append(macs, fmt.Sprintf("02:00:00:00:00:%02x/", i))
 		}
 		fmt.Fprint(w, strings.Join(macs, "\n"))
-	default: // An instance without a role has nothing below iam, either.
+	default: // An instance without a role has no iam folder, either.
 		http.NotFound(w, r)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRules asks in the ways that EC2's service refuses, and in those that it serves.
+// TestRules makes requests that EC2's service refuses, and requests that it serves.
 func TestRules(t *testing.T) {
 	s := Serve(t, Document{InstanceID: "i-0123456789abcdef0"})
 	const (

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// What a client says of itself. Moto believes it.
+// The client's identity, which moto does not verify.
 const (
 	Region    = "us-east-1"
 	Zone      = "us-east-1a"
@@ -19,8 +19,8 @@ const (
 	SecretKey = "s3cr3t-access-key"
 )
 
-// Config is how the SDK reaches moto at a URL. Moto keeps no connections: a request on one that it is about to close
-// fails.
+// Config returns the SDK's configuration for moto at a URL. It disables keep-alive: a request on a connection that moto
+// is about to close would fail.
 func Config(url string) aws.Config {
 	return aws.Config{
 		Region: Region, BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider(AccessKey, SecretKey, ""),

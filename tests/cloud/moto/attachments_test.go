@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// attachments are the instances that volumes are attached to, by volume.
+// attachments maps volumes to the instances that they are attached to.
 type attachments struct {
 	mu    sync.Mutex
 	nodes map[string]string

@@ -34,7 +34,7 @@ func TestConformance(t *testing.T) {
 	judge(t, failed, passed, conformanceFaults())
 }
 
-// conform is the suite. Each check has a cluster's name of its own, and so sees no volumes but its own.
+// conform runs the suite. Each check has its own cluster name, and so sees only its own volumes.
 func conform(t *testing.T, api string) {
 	nodes, err := Instances(t.Context(), api, 2)
 	if err != nil {
@@ -57,15 +57,15 @@ func conform(t *testing.T, api string) {
 	h.Spec = spec
 	h.Secrets = []string{SecretKey}
 	h.SnapshotParameters = &ebs.SnapshotParameters{Tags: ebs.Tags{Tag1: "team=storage"}}
-	// Types only: see "more operations a second" among the questions.
+	// Only types: see "more operations a second" in the questions.
 	for _, kind := range []string{"gp2", "gp3"} {
 		h.Modifications = append(h.Modifications, backendtest.Modification{Value: &ebs.Mutable{Type: &kind}})
 	}
 	backendtest.Run(t, h)
 }
 
-// cloneless is the backend without clones: moto has no CopyVolumes (see "copy a volume" among the questions), and each
-// check of clones would wait for it for as long as its patience lasts.
+// cloneless is the backend without clones: moto has no CopyVolumes (see "copy a volume" in the questions), and each
+// check of clones would wait for it until its patience ends.
 type cloneless struct {
 	backends.Backend
 	backends.Attacher
@@ -83,16 +83,16 @@ func spec(name string) backends.Spec {
 	return s
 }
 
-// configure makes the backend use moto, as a cluster of its own, with its disks in a directory.
+// configure makes the backend use moto, as its own cluster, with its disks in a directory.
 func configure(tb testing.TB, o *backends.Options, api, node string) {
 	tb.Helper()
 	disks := region.Disks(tb.TempDir())
 	front := httptest.NewServer(plugging(tb, api, node, disks))
 	tb.Cleanup(front.Close)
 	o.NodeID = node
-	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
+	c, _ := o.Config.(*ebs.Config) // the type that NewConfig returns
 	c.AWS, c.SysBlock, c.ClusterID = Config(front.URL), string(disks), fmt.Sprint("cluster-", time.Now().UnixNano())
-	c.AWS.HTTPClient = nil // The server before moto keeps connections.
+	c.AWS.HTTPClient = nil // The server in front of moto keeps connections alive.
 	c.Timing = ebs.Timing{Call: 30 * time.Second, Read: 30 * time.Second, Settle: 10 * time.Second,
 		Gather: time.Millisecond, Tick: time.Second, Least: 5 * time.Millisecond, Most: 500 * time.Millisecond}
 	c.Rates = map[string]pace.Limit{}
@@ -103,9 +103,9 @@ func configure(tb testing.TB, o *backends.Options, api, node string) {
 	tb.Cleanup(func() { sweep(tb, api, cluster) })
 }
 
-// plugging passes requests on, and shows this node the disks that moto says it has. It refuses to attach an attached
-// volume, as EC2 does: moto never does (see "attach twice to one instance" among the questions), and the backend leaves
-// that decision to the cloud.
+// plugging forwards requests, and shows this node the disks that moto says it has. It refuses to attach an attached
+// volume, as EC2 does and moto does not (see "attach twice to one instance" in the questions): the backend leaves that
+// decision to the cloud.
 func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler {
 	attached := attachments{nodes: map[string]string{}}
 	target, err := url.Parse(api)
@@ -114,7 +114,7 @@ func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler 
 	}
 	proxy := httputil.NewSingleHostReverseProxy(target)
 	proxy.Transport = &http.Transport{DisableKeepAlives: true}
-	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // It tells of clients that have left.
+	proxy.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // It reports clients that have left.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -147,7 +147,7 @@ func plugging(tb testing.TB, api, node string, disks region.Disks) http.Handler 
 	})
 }
 
-// sweep removes what a check has left: the next one uses the same instances.
+// sweep removes the volumes that a check has left: the next check uses the same instances.
 func sweep(tb testing.TB, api, cluster string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), 2*time.Minute)

@@ -1,6 +1,6 @@
 package moto
 
-// conformanceFaults are the checks of the conformance suite that moto does not bear.
+// conformanceFaults lists the checks of the conformance suite that moto fails.
 func conformanceFaults() []fault {
 	return []fault{
 		{"Attach/detaching_from_an_empty_node_detaches_everywhere",
@@ -8,7 +8,7 @@ func conformanceFaults() []fault {
 	}
 }
 
-// answerFaults are the questions that moto answers otherwise than EC2 does.
+// answerFaults lists the questions that moto answers differently from EC2.
 func answerFaults() []fault {
 	return []fault{
 		{"a new volume", "it shows no throughput, of which a gp3 volume has 125 unless asked for more"},

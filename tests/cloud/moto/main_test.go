@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// inner is the address of moto's in the process that runs the conformance suite. See run.
+// inner is moto's address in the process that runs the conformance suite. See run.
 var inner = flag.String("inner", "",
 	"run the conformance suite over the moto at this address and judge nothing; for this test itself")
 
-// fault is a scenario in which moto is not as EC2 is, and why that is moto's fault.
+// fault is a scenario in which moto differs from EC2, and the reason why that is moto's fault.
 type fault struct{ scenario, why string }
 
-// server starts moto until the test ends. That it cannot be started is a failure: there is no other second opinion.
+// server starts moto until the test ends. A failure to start fails the test: there is no other second opinion.
 func server(t *testing.T) *Server {
 	t.Helper()
 	root, err := Root(t.Context(), os.Stderr)
@@ -32,8 +32,8 @@ func server(t *testing.T) *Server {
 	return s
 }
 
-// judge compares what came of scenarios with the faults that are known: what fails without being known, and what does
-// not fail although it is known to, are both errors.
+// judge compares the results of scenarios with the known faults. An unknown failure and a known fault that does not
+// occur are both errors.
 func judge(t *testing.T, failed map[string]string, passed []string, known []fault) {
 	t.Helper()
 	for _, k := range known {
@@ -54,8 +54,8 @@ func judge(t *testing.T, failed map[string]string, passed []string, known []faul
 	t.Logf("%d scenarios pass, %d are left out", len(passed), len(known))
 }
 
-// run runs the test of that name in a process of its own, since a test that has failed cannot be taken back, and
-// returns which of its innermost subtests have failed, with what they printed, and which have passed.
+// run runs the test of that name in a separate process, because a failed test cannot be reverted. It returns the
+// innermost subtests that failed, with their output, and those that passed.
 func run(t *testing.T, name, url string) (failed map[string]string, passed []string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -75,7 +75,7 @@ func run(t *testing.T, name, url string) (failed map[string]string, passed []str
 	}
 	failed = map[string]string{}
 	for scenario, verdict := range verdicts {
-		// What has subtests fails with them, unless it fails by itself.
+		// A test with subtests fails with them, unless it fails by itself.
 		inner, broken := false, false
 		for other, verdict := range verdicts {
 			if strings.HasPrefix(other, scenario+"/") {
@@ -94,7 +94,8 @@ func run(t *testing.T, name, url string) (failed map[string]string, passed []str
 	return failed, passed
 }
 
-// sort reads what `go test -v` prints: the lines of each test, and the verdicts, empty for a test that has not ended.
+// sort parses the output of `go test -v`: the lines of each test, and the verdicts, which are empty for unfinished
+// tests.
 func sort(out string) (texts, verdicts map[string]string) {
 	texts, verdicts = map[string]string{}, map[string]string{}
 	begins := regexp.MustCompile(`^=== (?:RUN|NAME|CONT)\s+(\S+)`)

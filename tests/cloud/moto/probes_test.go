@@ -26,8 +26,8 @@ type api struct {
 	nodes []string
 }
 
-// TestSameAnswers asks moto and our own strict API the same and compares what they say. Where they differ, one of them
-// is wrong.
+// TestSameAnswers makes the same requests to moto and to the project's own strict API, and compares the answers. Where
+// they differ, one of them is wrong.
 func TestSameAnswers(t *testing.T) {
 	url := server(t).URL
 	nodes, err := Instances(t.Context(), url, 2)
@@ -58,7 +58,7 @@ func clientOf(config aws.Config) *ec2.Client {
 	return ec2.NewFromConfig(config, func(o *ec2.Options) { o.RetryMaxAttempts = 1 })
 }
 
-// said is what an API has answered: a code, or that it is content.
+// said returns an API's error code, or "yes" for success.
 func said(err error) string {
 	if answer, ok := errors.AsType[smithy.APIError](err); ok {
 		return answer.ErrorCode()
@@ -69,7 +69,7 @@ func said(err error) string {
 	return "yes"
 }
 
-// make makes a volume of so many GiB that can be used.
+// make creates a usable volume of the given size.
 func (a api) make(gib int32) string {
 	a.Helper()
 	v, err := a.CreateVolume(a.Context(), &ec2.CreateVolumeInput{AvailabilityZone: &a.zone, Size: &gib,
@@ -81,7 +81,7 @@ func (a api) make(gib int32) string {
 	return *v.VolumeId
 }
 
-// settled waits until nothing is under way on a volume, and returns it.
+// settled waits until no operation is in progress on a volume, and returns it.
 func (a api) settled(id string) types.Volume {
 	a.Helper()
 	for tick := time.NewTicker(20 * time.Millisecond); ; <-tick.C {
@@ -106,7 +106,7 @@ func (a api) attach(id, node, device string) error {
 	return err
 }
 
-// attached is a volume that the first instance has.
+// attached returns a new volume that is attached to the first instance.
 func (a api) attached(device string) string {
 	a.Helper()
 	id := a.make(4)

@@ -9,14 +9,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 )
 
-// No volume, instance and snapshot has these.
+// IDs that no volume, instance or snapshot has.
 const (
 	noVolume   = "vol-0fffffffffffffff0"
 	noInstance = "i-0fffffffffffffff0"
 	noSnapshot = "snap-0fffffffffffffff0"
 )
 
-// questions are what both APIs are asked, each on volumes of its own.
+// questions returns the requests that both APIs get, each on its own volumes.
 func questions() map[string]func(a api) string {
 	all := map[string]func(a api) string{}
 	for _, some := range []map[string]func(a api) string{volumeQuestions(), attachmentQuestions(), modificationQuestions(),
@@ -72,7 +72,7 @@ func volumeQuestions() map[string]func(a api) string {
 				return answer
 			}
 			before := len(a.settled(id).Tags)
-			// A tag of another value is another's.
+			// A tag with another value is not deleted.
 			_, err := a.DeleteTags(a.Context(), &ec2.DeleteTagsInput{Resources: []string{id},
 				Tags: []types.Tag{{Key: aws.String("key"), Value: aws.String("other")}}})
 			other := len(a.settled(id).Tags)
@@ -89,8 +89,8 @@ func (a api) tag(id string) string {
 	return said(err)
 }
 
-// goneOrNot is for a volume that was deleted a moment ago: whether that is accepted again or the volume is gone is a
-// matter of time.
+// goneOrNot is for a volume that has just been deleted: whether the request is accepted again or the volume is gone
+// depends on timing.
 func goneOrNot(err error) string {
 	if answer := said(err); answer != "yes" && answer != "InvalidVolume.NotFound" && answer != "IncorrectState" {
 		return answer
@@ -140,7 +140,7 @@ func attachmentQuestions() map[string]func(a api) string {
 	}
 }
 
-// elsewhere makes a volume in another zone.
+// elsewhere creates a volume in another zone.
 func (a api) elsewhere() string {
 	a.zone = a.zone[:len(a.zone)-1] + "b"
 	return a.make(4)

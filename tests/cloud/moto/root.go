@@ -16,17 +16,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// suite is the release of Debian whose moto is used.
+// suite is the Debian release of the moto package.
 const suite = "trixie"
 
-// packages are those that the root has besides the minimum. The first lacks the others in its dependencies, or has them
-// as virtual packages, which debootstrap does not know.
+// packages are the packages in addition to the minimum. The first lacks the others in its dependencies, or has them as
+// virtual packages, which debootstrap does not support.
 func packages() []string {
 	return []string{"python3-moto", "python3-flask-cors", "python3-cffi-backend"}
 }
 
-// Root returns the path of a root filesystem with moto_server. Where the store does not hold it, debootstrap makes it,
-// which needs root and takes some minutes. The path is for reading only.
+// Root returns the path of a root filesystem with moto_server. If the store does not have it, debootstrap builds it,
+// which needs root and takes some minutes. The filesystem must not be modified.
 func Root(ctx context.Context, out io.Writer) (string, error) {
 	recipe := []string{"debootstrap minbase", suite, runtime.GOARCH}
 	key, err := store.NewKey(append(recipe, packages()...)...).String()
@@ -57,13 +57,13 @@ func makeRoot(ctx context.Context, path string, progress *store.Progress) error 
 	return nil
 }
 
-// bootstrap runs debootstrap up to five times, ever later, since a mirror may fail. What a failed attempt has fetched
-// is there for the next.
+// bootstrap runs debootstrap up to five times, with growing delays, because a mirror may fail. Files that a failed
+// attempt has fetched are reused.
 func bootstrap(ctx context.Context, args []string, progress *store.Progress) (err error) {
 	for pause := 2 * time.Second; ; pause *= 3 {
 		cmd := command(ctx, "debootstrap", args...)
 		cmd.Stdout, cmd.Stderr = progress, progress
-		// What it mounts is gone with it, however it ends.
+		// Its mounts end with it, however it ends.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 		if err = cmd.Run(); err == nil || pause > time.Minute {
 			return err
@@ -76,8 +76,8 @@ func bootstrap(ctx context.Context, args []string, progress *store.Progress) (er
 	}
 }
 
-// source is where this machine gets Debian from: the releases are beside each other there. It is empty, for
-// debootstrap's own default, where apt-get does not tell.
+// source returns the URL from which this machine gets Debian; it contains all releases. It returns an empty string, for
+// debootstrap's own default, if apt-get does not report a URL.
 func source(ctx context.Context) string {
 	text, err := command(ctx, "apt-get", "indextargets", "--format", "$(REPO_URI) $(CODENAME) $(COMPONENT) $(ORIGIN)",
 		"Created-By: Packages").Output()
@@ -85,7 +85,7 @@ func source(ctx context.Context) string {
 		return ""
 	}
 	for line := range strings.Lines(string(text)) {
-		// Updates and security fixes of a release are elsewhere, under names with a dash.
+		// Updates and security fixes of a release are at other URLs, under names with a dash.
 		fields := strings.Fields(line)
 		if len(fields) == 4 && fields[2] == "main" && fields[3] == "Debian" && !strings.Contains(fields[1], "-") {
 			return fields[0]
@@ -94,7 +94,7 @@ func source(ctx context.Context) string {
 	return ""
 }
 
-// command is a command that finds what only root needs.
+// command returns a command whose PATH includes programs for root.
 func command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")

@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// startLimit is how long moto may take until it answers, on a busy machine.
+// startLimit is the limit for moto's first answer, on a busy machine.
 const startLimit = 2 * time.Minute
 
-// Server is a moto_server on a loopback port of its own.
+// Server is a moto_server on its own loopback port.
 type Server struct {
 	URL string
 
@@ -31,13 +31,13 @@ type Server struct {
 	log bytes.Buffer
 }
 
-// Start starts moto_server of a root that Root has made. The kernel ends it when this process dies.
+// Start starts moto_server in a root filesystem that Root returned. The kernel ends it when this process dies.
 func Start(ctx context.Context, root string) (*Server, error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{process: exec.CommandContext(ctx, "/usr/bin/python3", "/usr/bin/moto_server", "-H", "127.0.0.1", "-p",
 		"0"), stop: stop, ended: make(chan struct{})}
-	// Nothing of the caller's: moto must find no credentials, and no proxy. The images that it knows have a thousand
-	// snapshots, through which it would look each time.
+	// The caller's environment is not inherited: moto must find no credentials and no proxy. Moto's default images have a
+	// thousand snapshots, which it would search each time.
 	s.process.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "PYTHONDONTWRITEBYTECODE=1", "PYTHONUNBUFFERED=1",
 		"MOTO_EC2_LOAD_DEFAULT_AMIS=false"}
 	s.process.Dir = "/"
@@ -68,8 +68,8 @@ func Start(ctx context.Context, root string) (*Server, error) {
 	return s, nil
 }
 
-// run stays on one thread: the kernel takes the death of the thread that started a child for its parent's (prctl(2),
-// PR_SET_PDEATHSIG).
+// run stays on one thread: for the kernel, the death of the thread that started a child is the death of the parent
+// (prctl(2), PR_SET_PDEATHSIG).
 func (s *Server) run(said io.Reader, started chan<- error, address chan<- string) {
 	runtime.LockOSThread()
 	defer close(s.ended)
@@ -84,10 +84,10 @@ func (s *Server) run(said io.Reader, started chan<- error, address chan<- string
 		}
 		s.note(lines.Bytes())
 	}
-	_ = s.process.Wait() // It is ended by a signal.
+	_ = s.process.Wait() // It is killed by a signal.
 }
 
-// note keeps the end of what moto says. It says a line for each request.
+// note keeps the end of moto's output, which has a line for each request.
 func (s *Server) note(line []byte) {
 	const most = 64 << 10
 	s.mu.Lock()
@@ -99,7 +99,7 @@ func (s *Server) note(line []byte) {
 	}
 }
 
-// answers waits for the first answer, for which moto loads what it knows of EC2.
+// answers waits for the first answer, for which moto loads its data about EC2.
 func (s *Server) answers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -114,7 +114,7 @@ func (s *Server) answers(ctx context.Context) error {
 	return answer.Body.Close()
 }
 
-// Log returns the end of what moto has said.
+// Log returns the end of moto's output.
 func (s *Server) Log() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

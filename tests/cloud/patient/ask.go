@@ -7,11 +7,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Manner is how a backend is asked.
+// Manner is the way to call a backend.
 type Manner struct {
 	Limit    time.Duration // the deadline of each call
-	Patience time.Duration // for how long a call is repeated
-	Lag      time.Duration // how old what the cloud shows is: a call waits until it shows what was done before
+	Patience time.Duration // the time for which a call is repeated
+	Lag      time.Duration // the age of the cloud's answers: a call waits until they show earlier changes
 }
 
 // must repeats a call until its outcome is known.
@@ -26,7 +26,7 @@ func must[T any](ctx context.Context, m Manner,
 	}
 }
 
-// do is must for a call that returns nothing.
+// do is must for a call that returns only an error.
 func do(ctx context.Context, m Manner, call func(ctx context.Context) error) error {
 	_, err := must(ctx, m, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
 	return err
@@ -38,13 +38,13 @@ func once[T any](ctx context.Context, limit time.Duration, call func(ctx context
 	return call(ctx)
 }
 
-// open reports whether the outcome is not known.
+// open reports whether the outcome of a call is unknown.
 func open(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }
 
-// pause waits; for nothing it makes no timer, since Go's race detector does not bear two of simulated time that are due
-// when they are made (runtime, maybeRunChan).
+// pause waits for d. It creates no timer unless d is positive, because Go's race detector fails if two timers of
+// simulated time are due when they are created (runtime, maybeRunChan).
 func pause(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return

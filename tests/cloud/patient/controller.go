@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// offered is what the controller's side of a cloud's backend offers.
+// offered lists the controller features of a cloud's backend.
 type offered struct {
 	backends.Backend
 	backends.Attacher
@@ -23,8 +23,8 @@ type offered struct {
 	backends.Topologist
 }
 
-// Wrap makes the instance ask in that manner. It fails for a backend that has not just what a cloud's does: what is not
-// repeated could not be relied on.
+// Wrap makes the instance repeat calls in that manner. It fails if the backend's features differ from those of a
+// cloud's backend, because calls of other features would not be repeated.
 func Wrap(instance *backends.Instance, m Manner) error {
 	f := backends.Resolve(instance.Controller, instance.Node)
 	all := offered{instance.Controller, f.Attach, f.Expand, f.Clone, f.Modify, f.List, f.Health, f.Machines, f.Snapshot,
@@ -38,7 +38,7 @@ func Wrap(instance *backends.Instance, m Manner) error {
 	return nil
 }
 
-// controller embeds what asks nobody.
+// controller embeds the features that make no requests.
 type controller struct {
 	offered
 	m                  Manner

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// page is what a list returns.
+// page is the result of a list call.
 type page[T any] struct {
 	entries []T
 	next    string

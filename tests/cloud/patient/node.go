@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// node embeds what asks the kernel only.
+// node embeds the features that call only the kernel.
 type node struct {
 	backends.NodeBackend
 	backends.Limiter

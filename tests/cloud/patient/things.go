@@ -7,14 +7,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// names are those under which something is being made.
+// names holds the names of creations in progress.
 type names struct {
 	mu   sync.Mutex
 	held map[string]chan struct{}
 }
 
-// hold waits for its turn with a name. It waits at a channel, since simulated time stands still for who waits at a
-// mutex.
+// hold waits for its turn with a name. It waits on a channel, because simulated time does not advance while a goroutine
+// waits for a mutex.
 func (n *names) hold(ctx context.Context, name string) (release func(), err error) {
 	n.mu.Lock()
 	if n.held == nil {
@@ -34,8 +34,8 @@ func (n *names) hold(ctx context.Context, name string) (release func(), err erro
 	}
 }
 
-// create makes what has a name, unless it is there. What a repeated call finds there is what was asked for; if that has
-// been deleted meanwhile, the call is to be repeated, as package volume tells its callers.
+// create creates a named resource unless it exists. A resource that a repeated call finds is the requested one. If it
+// has been deleted in the meantime, the call must be repeated, as package volume tells its callers.
 func create[T any](ctx context.Context, m Manner, n *names, name string, find,
 	call func(ctx context.Context) (T, error)) (none T, err error) {
 	release, err := n.hold(ctx, name)
@@ -64,7 +64,7 @@ func create[T any](ctx context.Context, m Manner, n *names, name string, find,
 	})
 }
 
-// remove deletes what is there. Once it was seen there, NotFound is as good as any other success: a request may arrive
+// remove deletes an existing resource. Once the resource was seen, NotFound counts as success: a request may arrive
 // twice.
 func remove[T any](ctx context.Context, m Manner, handle string,
 	get func(ctx context.Context, handle string) (T, error), call func(ctx context.Context, handle string) error) error {
@@ -73,7 +73,7 @@ func remove[T any](ctx context.Context, m Manner, handle string,
 	}
 	err := do(ctx, m, func(ctx context.Context) error { return call(ctx, handle) })
 	if backends.Is(err, backends.InUse) {
-		pause(ctx, m.Limit) // What was asked for before may arrive late, and is refused as long as the thing is in use.
+		pause(ctx, m.Limit) // Earlier requests may arrive late, and are refused only while the resource is in use.
 	}
 	if backends.Is(err, backends.NotFound) {
 		return nil

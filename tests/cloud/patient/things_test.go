@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestWhatIsDeletedMeanwhileIsMadeAgain has somebody delete what an earlier call has made, between the answer that it
-// exists and the look for it: package volume calls that Busy, and its callers ask again.
+// TestWhatIsDeletedMeanwhileIsMadeAgain deletes the resource of an earlier call between the answer that it exists and
+// the lookup: package volume returns Busy then, and its callers retry.
 func TestWhatIsDeletedMeanwhileIsMadeAgain(t *testing.T) {
 	synctest.Test(t, whatIsDeletedMeanwhileIsMadeAgain)
 }

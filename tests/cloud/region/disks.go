@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// Disks is a directory that stands for /sys/block.
+// Disks is a directory that simulates /sys/block.
 type Disks string
 
-// Serial is the serial number of a volume's disk.
+// Serial returns the serial number of a volume's disk.
 func Serial(volume string) string { return strings.Replace(volume, "-", "", 1) }
 
-// Plug makes a disk appear, as the kernel shows it: padded to the 20 characters of an NVMe serial number and a newline.
+// Plug adds a disk, as the kernel shows it: with a serial number padded to the 20 characters of NVMe and a newline.
 func (d Disks) Plug(volume string) error {
 	for n := 1; ; n++ {
 		dir := filepath.Join(string(d), fmt.Sprintf("nvme%dn1", n))
@@ -31,7 +31,7 @@ func (d Disks) Plug(volume string) error {
 	}
 }
 
-// Unplug makes it disappear.
+// Unplug removes a disk.
 func (d Disks) Unplug(volume string) (err error) {
 	found, _ := filepath.Glob(filepath.Join(string(d), "nvme*n1", "device", "serial"))
 	for _, path := range found {

@@ -1,3 +1,3 @@
-// Package region is a region of AWS for tests: the strict API of package ec2 behind the proxy of package faults, on a
-// wire of its own, with instances whose disks show in a directory that stands for /sys/block.
+// Package region is an AWS region for tests: the strict API of package ec2 behind the proxy of package faults, on its
+// own in-memory network, with instances whose disks are in a directory that simulates /sys/block.
 package region

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 )
 
-// Harness is the conformance suite's for the ebs backend, over regions of which one begins with each check, in
-// simulated time. Volumes are such as Spec asks for.
+// Harness returns the conformance suite's harness for the ebs backend, in simulated time. Each check has a new region,
+// from begin. Spec describes the volumes.
 func Harness(definition backends.Definition, begin func(tb testing.TB) *Region) backendtest.Harness {
 	var mu sync.Mutex
 	all := map[testing.TB]*Region{}
@@ -49,7 +49,7 @@ func Harness(definition backends.Definition, begin func(tb testing.TB) *Region) 
 	return h
 }
 
-// Shared asks for a small volume that several nodes can have at a time.
+// Shared returns the specification of a small volume that several nodes can use at a time.
 func Shared(name string) backends.Spec {
 	s := Spec(name)
 	s.Parameters = &ebs.Parameters{Type: "io2", IOPS: 100, Encrypted: aws.Bool(true)}

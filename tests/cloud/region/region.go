@@ -26,19 +26,19 @@ const (
 
 	SecretKey = "s3cr3t-access-key"
 
-	// address is the API's, which every connection of the wire leads to.
+	// address is the API's address, to which every connection of the wire leads.
 	address = "http://ec2.test"
 )
 
-// Region is a cloud with its API, a proxy before it, and this node's view of its disks.
+// Region is a cloud with its API, a proxy in front of it, and this node's view of its disks.
 type Region struct {
 	Server *fake.Server
 	Proxy  *faults.Proxy
 	client *http.Client
-	sys    string // stands for /sys/block; empty where the kernel's own shows the disks
+	sys    string // simulates /sys/block; empty where the kernel's own shows the disks
 }
 
-// Quick is a cloud that does everything in a few milliseconds.
+// Quick returns the configuration of a cloud whose transitions take a few milliseconds.
 func Quick() fake.Config {
 	const tick = 5 * time.Millisecond
 	return fake.Config{
@@ -48,8 +48,8 @@ func Quick() fake.Config {
 	}
 }
 
-// New makes a region, until the test ends. The seed is of the faults. With Config.Plugged, NodeA has the disks that
-// this plugs, and the kernel shows them.
+// New creates a region until the test ends. The faults use the seed. If Config.Plugged is set, it plugs in the disks of
+// NodeA, and the kernel shows them.
 func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 	tb.Helper()
 	w := &Region{}
@@ -71,10 +71,10 @@ func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 	return w
 }
 
-// Configure makes the backend use the world.
+// Configure makes the backend use the region.
 func (w *Region) Configure(o *backends.Options) {
 	o.NodeID = NodeA
-	c, _ := o.Config.(*ebs.Config) // what NewConfig returns
+	c, _ := o.Config.(*ebs.Config) // the type that NewConfig returns
 	c.AWS = aws.Config{
 		Region: "region-1", BaseEndpoint: aws.String(address), HTTPClient: w.client,
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDEXAMPLE", SecretKey, ""),
@@ -91,7 +91,7 @@ func (w *Region) Configure(o *backends.Options) {
 		Tick: time.Millisecond, Least: 2 * time.Millisecond, Most: 50 * time.Millisecond}
 }
 
-// Changes are the actions that change something.
+// Changes returns the actions that change a resource.
 func Changes() []string {
 	return []string{
 		"CreateVolume", "CopyVolumes", "DeleteVolume", "AttachVolume", "DetachVolume", "ModifyVolume", "CreateSnapshot",
@@ -100,7 +100,7 @@ func Changes() []string {
 	}
 }
 
-// plugged changes this node's disks when it is this node's turn.
+// plugged changes this node's disks if the instance is this node.
 func (w *Region) plugged(tb testing.TB, instance string, change func(volume string) error, volume string) {
 	if instance != NodeA {
 		return
@@ -110,13 +110,13 @@ func (w *Region) plugged(tb testing.TB, instance string, change func(volume stri
 	}
 }
 
-// Double makes another disk with a volume's serial number appear.
+// Double adds another disk with a volume's serial number.
 func (w *Region) Double(tb testing.TB, volume string) {
 	tb.Helper()
 	w.plugged(tb, NodeA, Disks(w.sys).Plug, volume)
 }
 
-// Path makes another path to a disk appear, which the kernel shows beside it and which cannot be opened.
+// Path adds another path to a disk, which the kernel shows beside it and which cannot be opened.
 func (w *Region) Path(tb testing.TB, volume string) {
 	tb.Helper()
 	dir := filepath.Join(w.sys, "nvme0c0n1", "device")
@@ -128,7 +128,7 @@ func (w *Region) Path(tb testing.TB, volume string) {
 	}
 }
 
-// Spec asks for a small volume.
+// Spec returns the specification of a small volume.
 func Spec(name string) backends.Spec {
 	return backends.Spec{
 		Name:       name,
@@ -142,7 +142,7 @@ func Spec(name string) backends.Spec {
 	}
 }
 
-// Request asks for a volume to be attached to a node.
+// Request returns the request to attach a volume to a node.
 func Request(handle, node string) backends.AttachRequest {
 	return backends.AttachRequest{Handle: handle, Node: node, Access: backends.Access{
 		Types: []backends.AccessType{backends.Mount}, Modes: []backends.AccessMode{backends.SingleNodeWriter},

@@ -1,4 +1,3 @@
-// Package wire is a network that is in memory: HTTP goes over it as over sockets, and because nothing of it is outside
-// the process, time can be simulated (testing/synctest). A test of what happens within minutes then takes milliseconds,
-// and a busy machine makes no call late.
+// Package wire is an in-memory network for HTTP. No part of it is outside the process, so that time can be simulated
+// (testing/synctest). A test of several minutes then takes milliseconds, and a busy machine delays no call.
 package wire

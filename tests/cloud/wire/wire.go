@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Serve serves a handler on a network of its own until the test ends, and returns what connects to it: whatever the
-// address is. Connections are not kept, so that none is left when the test is done.
+// Serve serves a handler on its own network until the test ends. It returns a transport that connects to it, whatever
+// the address. Connections do not outlive the test.
 func Serve(tb testing.TB, handler http.Handler) http.RoundTripper {
 	tb.Helper()
 	l := &listener{conns: make(chan net.Conn), closed: make(chan struct{})}
@@ -25,17 +25,17 @@ func Serve(tb testing.TB, handler http.Handler) http.RoundTripper {
 	t := &http.Transport{DialContext: l.dial}
 	tb.Cleanup(func() {
 		t.CloseIdleConnections()
-		_ = server.Close() // closes what is left
+		_ = server.Close() // closes the remaining connections
 		<-done
 	})
 	return transport{t}
 }
 
-// transport sends bodies that are its own. The AWS SDK closes a request's body when the answer begins, and here an
-// answer may begin before the write has returned that it answers: net/http then takes the request for broken.
+// transport sends its own copies of bodies. The AWS SDK closes a request's body when the answer begins. Here an answer
+// may begin before the write of the request has returned, and net/http would then regard the request as broken.
 type transport struct{ http.RoundTripper }
 
-// RoundTrip is http.RoundTripper's.
+// RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body == nil {
 		return t.RoundTripper.RoundTrip(r)
@@ -45,7 +45,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(own)
 }
 
-// body is read as a whole once there is a connection, and not before, as by net/http itself.
+// body reads the whole body once there is a connection, and not before, as net/http itself does.
 type body struct {
 	given io.ReadCloser
 	once  sync.Once
@@ -53,7 +53,7 @@ type body struct {
 	err   error
 }
 
-// Read is io.Reader's.
+// Read implements io.Reader.
 func (b *body) Read(into []byte) (int, error) {
 	b.once.Do(func() {
 		text, err := io.ReadAll(b.given)
@@ -65,7 +65,7 @@ func (b *body) Read(into []byte) (int, error) {
 	return b.text.Read(into)
 }
 
-// Close is io.Closer's.
+// Close implements io.Closer.
 func (b *body) Close() error { return nil }
 
 // listener is a net.Listener whose connections are pipes.
@@ -87,7 +87,7 @@ func (l *listener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
-// Accept is net.Listener's.
+// Accept implements net.Listener.
 func (l *listener) Accept() (net.Conn, error) {
 	select {
 	case conn := <-l.conns:
@@ -97,11 +97,11 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close is net.Listener's.
+// Close implements net.Listener.
 func (l *listener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return nil
 }
 
-// Addr is net.Listener's.
+// Addr implements net.Listener.
 func (l *listener) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "memory"} }

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/wire"
 )
 
-// Time is simulated on both ends of the wire: an answer that takes an hour is there at once, and a client that has left
-// is noticed.
+// Time is simulated on both ends of the wire: an answer that takes an hour arrives at once, and the server notices that
+// a client has left.
 func TestSimulatedTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		left := make(chan time.Duration, 1)

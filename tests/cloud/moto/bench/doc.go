@@ -1,17 +1,17 @@
-// Command bench measures how fast the driver takes EBS volumes through their life, and what it asks EC2 for.
+// Command bench measures the speed of the life cycle of EBS volumes with the driver, and its requests to EC2.
 //
 //	go run ./tests/cloud/moto/bench -binary bin/stowage
 //
-// It starts moto, a proxy that adds a delay to each request for EC2, and `stowage controller --backend=ebs` with the
-// proxy for its endpoint, and speaks CSI to it, as csi-provisioner and csi-attacher do: first for one volume after the
-// other, then for many at a time. The rates at which the driver asks are raised by a configuration file, since moto,
-// unlike an account with AWS, has no limits.
+// It starts moto, a proxy that delays each request to EC2, and `stowage controller --backend=ebs` with the proxy as its
+// endpoint. It makes CSI calls as csi-provisioner and csi-attacher do: first for one volume after the other, then for
+// many at a time. A configuration file raises the driver's request rates, because moto, unlike an AWS account, has no
+// limits.
 //
 // In the same run, before and after each phase, it measures the floor: the same requests by a bare client of the SDK
-// through the same proxy, one after the other. A phase for one volume is compared with the three requests that it
-// cannot do without (two looks, before and after, and the change), for numbers of two machines, or of two minutes on a
-// shared one, cannot be compared. Nothing is asserted by time.
+// through the same proxy, one after the other. A phase for one volume is compared with the three requests that it needs
+// (a read before and after, and the change), because numbers from two machines, or from two minutes on a shared one,
+// are not comparable. No time is asserted.
 //
-// With -listen and -endpoint it measures another driver that is served already, such as one of another project: that
-// driver has to use the address of -listen as its endpoint of EC2.
+// With -listen and -endpoint it measures another driver that is already running, for example one of another project.
+// That driver must use the address of -listen as its EC2 endpoint.
 package main

@@ -20,11 +20,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// driver is what serves CSI: a process of ours, or another's.
+// driver is the process that serves CSI: this project's, or another one.
 type driver struct {
 	csi.ControllerClient
 	conn  *grpc.ClientConn
-	stop  func() error // nil for another's
+	stop  func() error // nil for another driver
 	dir   string
 	ended chan error
 }
@@ -52,7 +52,7 @@ func connect(ctx context.Context, o options, url string) (*driver, error) {
 	return d, nil
 }
 
-// start starts the driver with a configuration that lets it ask as often as it likes.
+// start starts the driver with a configuration without rate limits in practice.
 func (d *driver) start(ctx context.Context, binary, url string) (endpoint string, err error) {
 	if d.dir, err = os.MkdirTemp("", "stowage-moto-bench-"); err != nil {
 		return "", err
@@ -74,7 +74,7 @@ func (d *driver) start(ctx context.Context, binary, url string) (endpoint string
 	process.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // The kernel takes the end of this thread for the parent's.
+		runtime.LockOSThread() // For the kernel, the end of this thread is the end of the parent.
 		err := process.Start()
 		if started <- err; err == nil {
 			d.ended <- process.Wait()
@@ -84,7 +84,7 @@ func (d *driver) start(ctx context.Context, binary, url string) (endpoint string
 		return "", errors.Join(fmt.Errorf("starting the driver (is it built? make build): %w", err), d.close())
 	}
 	d.stop = func() error {
-		_ = process.Process.Signal(syscall.SIGTERM) // It may have ended; the wait tells.
+		_ = process.Process.Signal(syscall.SIGTERM) // It may have ended; the wait below detects that.
 		select {
 		case err := <-d.ended:
 			return err
@@ -95,10 +95,10 @@ func (d *driver) start(ctx context.Context, binary, url string) (endpoint string
 	return endpoint, nil
 }
 
-// close ends what was started.
+// close ends the processes that were started.
 func (d *driver) close() (err error) {
 	if d.conn != nil {
-		_ = d.conn.Close() // Who served it ends next.
+		_ = d.conn.Close() // Its server ends next.
 	}
 	if d.stop != nil {
 		err = d.stop()

@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/moto"
 )
 
-// floor is what requests take that are made by nothing but the SDK.
+// floor holds the durations of requests that only the SDK makes.
 type floor struct {
 	client   *ec2.Client
 	instance string
 	look     series
 	change   map[string]*series // by phase
-	many     map[string]float64 // changes a second by so many at a time as volumes are in flight, by phase
+	many     map[string]float64 // changes a second with as many in flight as for the driver, by phase
 }
 
 func newFloor(url, instance string) *floor {
@@ -31,7 +31,7 @@ func newFloor(url, instance string) *floor {
 	return f
 }
 
-// measure adds to the series.
+// measure adds measurements to the series.
 func (f *floor) measure(ctx context.Context, rounds int) error {
 	for range rounds {
 		if err := f.life(ctx); err != nil {
@@ -41,7 +41,7 @@ func (f *floor) measure(ctx context.Context, rounds int) error {
 	return nil
 }
 
-// measureMany finds how many changes a second moto makes at the most, when nobody looks.
+// measureMany finds the maximum number of changes a second in moto, without reads.
 func (f *floor) measureMany(ctx context.Context, volumes, inFlight int) error {
 	ids := make([]*string, volumes)
 	for _, phase := range phases() {
@@ -59,7 +59,7 @@ func (f *floor) measureMany(ctx context.Context, volumes, inFlight int) error {
 	return nil
 }
 
-// life takes a volume through its life and looks at it in between.
+// life takes a volume through its life, with a read after each change.
 func (f *floor) life(ctx context.Context) error {
 	var id *string
 	steps := f.steps(ctx, &id, 0)
@@ -79,8 +79,8 @@ func (f *floor) life(ctx context.Context) error {
 	return nil
 }
 
-// steps are the changes of a volume's life, by phase. The first sets the ID. The number is that of the device: moto
-// knows an instance's disks by their names.
+// steps returns the changes of a volume's life, by phase. The first sets the ID. number selects the device name: moto
+// identifies an instance's disks by their names.
 func (f *floor) steps(ctx context.Context, id **string, number int) map[string]func() error {
 	return map[string]func() error{
 		create: func() error {
@@ -107,7 +107,7 @@ func (f *floor) steps(ctx context.Context, id **string, number int) map[string]f
 	}
 }
 
-// needed is what the requests of a phase take that it cannot do without: a look, the change, and a look.
+// needed returns the duration of the requests that a phase needs: a read, the change, and a read.
 func (f *floor) needed(phase string) time.Duration {
 	return 2*f.look.median() + f.change[phase].median()
 }

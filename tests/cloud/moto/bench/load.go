@@ -33,7 +33,7 @@ type bench struct {
 	alone, many map[string]*result // by phase
 }
 
-// result is what a phase was for some volumes.
+// result is the result of a phase for some volumes.
 type result struct {
 	series
 	volumes int
@@ -41,7 +41,7 @@ type result struct {
 	calls   map[string]int
 }
 
-// volume is one that is used.
+// volume is a volume in use.
 type volume struct{ name, handle, node string }
 
 func (b *bench) measure(ctx context.Context) (err error) {
@@ -66,7 +66,7 @@ func (b *bench) measure(ctx context.Context) (err error) {
 	return b.floor.measureMany(ctx, b.volumes, b.inFlight)
 }
 
-// use takes volumes through their life, phase by phase, so many at a time.
+// use takes n volumes through their life, phase by phase, with up to inFlight at a time.
 func (b *bench) use(ctx context.Context, name string, n, inFlight int) (map[string]*result, error) {
 	volumes := make([]*volume, n)
 	for i := range volumes {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
 )
 
-// proxy stands between clients and moto: it delays each request, and counts.
+// proxy stands between clients and moto: it delays each request, and counts requests.
 type proxy struct {
 	*faults.Proxy
 	url    string
@@ -18,7 +18,7 @@ type proxy struct {
 }
 
 func newProxy(ctx context.Context, address, target string, delay time.Duration) (*proxy, error) {
-	// Moto keeps no connections.
+	// Moto does not keep connections alive.
 	through := &http.Transport{DisableKeepAlives: true}
 	late, err := faults.New(target, through, ec2.Dialect(), 0)
 	if err != nil {
@@ -35,7 +35,7 @@ func newProxy(ctx context.Context, address, target string, delay time.Duration) 
 	return p, nil
 }
 
-func (p *proxy) close() { _ = p.server.Close() } // Nobody is left to be told.
+func (p *proxy) close() { _ = p.server.Close() } // The error has no receiver.
 
 // since counts the requests after the first n, by their action.
 func (p *proxy) since(n int) map[string]int {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// series is how long something took, again and again.
+// series holds the durations of repeated measurements.
 type series struct{ took []time.Duration }
 
 func (s *series) add(took time.Duration) { s.took = append(s.took, took) }
@@ -22,7 +22,7 @@ func (s *series) time(f func() error) error {
 	return err
 }
 
-// part is the duration that so many percent of all do not exceed, by nearest rank.
+// part returns the given percentile of the durations, by nearest rank.
 func (s *series) part(percent int) time.Duration {
 	sorted := slices.Sorted(slices.Values(s.took))
 	if len(sorted) == 0 {
@@ -62,10 +62,10 @@ func (b *bench) report(out io.Writer) {
 
 func ms(d time.Duration) string { return fmt.Sprintf("%.0f", float64(d)/float64(time.Millisecond)) }
 
-// rate is how many volumes there were a second.
+// rate returns the number of volumes a second.
 func (r *result) rate() float64 { return float64(r.volumes) / r.took.Seconds() }
 
-// perVolume is how many requests a volume took.
+// perVolume returns the number of requests for each volume.
 func (r *result) perVolume() float64 {
 	n := 0
 	for _, calls := range r.calls {
