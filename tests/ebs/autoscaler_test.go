@@ -10,9 +10,9 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestAutoscalersCanSimulate has an autoscaler ask whether a node that does not exist yet could use a volume. It knows
-// the labels that the cloud's nodes always have, and none that a driver adds when it registers: Karpenter's "Well-Known
-// Labels" and the generic labels of the Cluster Autoscaler's AWS provider are these.
+// TestAutoscalersCanSimulate asks, as an autoscaler does, whether a node that does not exist yet could use a volume.
+// The autoscaler knows the labels that the cloud's nodes always have, and none that a driver adds when it registers.
+// The former are Karpenter's "Well-Known Labels" and the generic labels of the Cluster Autoscaler's AWS provider.
 func TestAutoscalersCanSimulate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := region.New(t, region.Quick(), 0)
@@ -22,7 +22,7 @@ func TestAutoscalersCanSimulate(t *testing.T) {
 			t.Fatal(err)
 		}
 		term := corev1.NodeSelectorTerm{}
-		for key, value := range v.Topology[0] { // As csi-provisioner writes the PersistentVolume's node affinity.
+		for key, value := range v.Topology[0] { // As in a PersistentVolume's node affinity by csi-provisioner.
 			term.MatchExpressions = append(term.MatchExpressions,
 				corev1.NodeSelectorRequirement{Key: key, Operator: corev1.NodeSelectorOpIn, Values: []string{value}})
 		}

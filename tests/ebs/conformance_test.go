@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestConformanceUnderFaults runs the conformance suite in each weather, with a schedule of its own for each check: who
-// asks until the outcome is known finds all promises kept.
+// TestConformanceUnderFaults runs the conformance suite in each weather, with a separate schedule for each check: a
+// caller that repeats its calls until their outcome is known finds all promises kept.
 func TestConformanceUnderFaults(t *testing.T) {
 	// The suite reopens the backend itself.
 	classes := slices.DeleteFunc(weathers(), func(w weather) bool { return w.crashes > 0 })
@@ -33,7 +33,7 @@ func TestConformanceUnderFaults(t *testing.T) {
 	}
 }
 
-// faulty makes regions in which requests meet faults.
+// faulty creates regions in which requests meet faults.
 type faulty struct {
 	weather
 	seed                     uint64
@@ -54,11 +54,11 @@ func (c *faulty) harness() backendtest.Harness {
 		return instance, patiently(instance, c.lag)
 	}
 	h := region.Harness(definition, c.region)
-	h.Patience = 2 * time.Hour // Several things that a call waits for may be stuck, one after the other.
+	h.Patience = 2 * time.Hour // A call may wait for several stuck transitions, one after the other.
 	return h
 }
 
-// patiently has an instance asked as an orchestrator does, over a cloud that shows things so late.
+// patiently makes calls of an instance as an orchestrator does, over a cloud with that lag.
 func patiently(instance *backends.Instance, lag time.Duration) error {
 	return patient.Wrap(instance, patient.Manner{Limit: longest, Patience: time.Hour, Lag: lag})
 }
@@ -71,7 +71,7 @@ func (c *faulty) region(tb testing.TB) *region.Region {
 	tb.Cleanup(func() {
 		w.Proxy.Stop()
 		w.Server.Calm()
-		<-time.After(2 * longest) // What was delayed has arrived.
+		<-time.After(2 * longest) // Delayed requests have arrived.
 		c.faults += faultsIn(w)
 		c.requests += len(w.Proxy.Log())
 	})

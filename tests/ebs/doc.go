@@ -1,2 +1,2 @@
-// Package ebs tests the backend for Amazon EBS volumes as a whole: what becomes of volumes when requests meet faults.
+// Package ebs tests the whole backend for Amazon EBS volumes while requests meet faults.
 package ebs

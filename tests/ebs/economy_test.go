@@ -17,19 +17,19 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// limits are those of an account that has asked for no others ("Request throttling for the Amazon EC2 API"): each
-// action has a bucket of its own.
+// limits returns the default limits of an account ("Request throttling for the Amazon EC2 API"): each action has its
+// own bucket.
 func limits() map[string]fake.Bucket {
-	all := map[string]fake.Bucket{"": {Size: 100, PerSecond: 20}} // what reads
+	all := map[string]fake.Bucket{"": {Size: 100, PerSecond: 20}} // for reads
 	for _, action := range region.Changes() {
 		all[action] = fake.Bucket{Size: 50, PerSecond: 5}
 	}
 	return all
 }
 
-// A thousand volumes are made and attached to fifty instances, all asked for at once, as after the start of a cluster:
-// the account's limits are what it takes, next to nothing is refused for its rate, and next to nothing is spent on
-// reading.
+// A thousand volumes are created and attached to fifty instances, all requested at once, as after the start of a
+// cluster. The account's limits determine the duration. Almost no request is refused because of its rate, and almost
+// none is a read.
 func TestEconomy(t *testing.T) {
 	const volumes, instances = 1000, 50
 	// Go 1.26 can hang when thousands of goroutines with simulated time help its garbage collector.
@@ -56,7 +56,7 @@ func TestEconomy(t *testing.T) {
 	})
 }
 
-// process is a backend as a controller runs it.
+// process returns a backend as a controller runs it.
 func process(t *testing.T, r *region.Region) backends.Backend {
 	t.Helper()
 	d := ebs.Definition()
@@ -71,7 +71,7 @@ func process(t *testing.T, r *region.Region) backends.Backend {
 	return instance.Controller
 }
 
-// provision makes a volume and attaches it, with calls of a minute that are repeated.
+// provision creates a volume and attaches it, with calls of one minute that are repeated.
 func provision(t *testing.T, controller backends.Backend, name, node string) {
 	var handle string
 	for _, step := range []func(ctx context.Context) error{
@@ -105,11 +105,12 @@ func provision(t *testing.T, controller backends.Backend, name, node string) {
 	}
 }
 
-// tail is how long the last volume may take besides its turns: two looks at its creation and two at its attachment,
-// each as late as a look becomes when hundreds are under way, and one pause of a sidecar.
+// tail is the limit for the last volume in addition to its turns: two reads for its creation and two for its
+// attachment, each as late as reads are when hundreds are in progress, and one pause of a sidecar.
 const tail = 4*13*time.Second + 5*time.Second
 
-// judgeEconomy compares what was asked with what had to be. The backend asks 4.8 times a second where 5 are allowed.
+// judgeEconomy compares the requests with the necessary ones. The backend sends 4.8 requests a second where 5 are
+// allowed.
 func judgeEconomy(t *testing.T, calls map[string]int, throttled int, took, bound time.Duration) {
 	t.Helper()
 	reads, changes := 0, 0

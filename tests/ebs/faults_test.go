@@ -18,19 +18,19 @@ var (
 	firstSeed = flag.Uint64("seed", 1, "the seed of the first schedule")
 )
 
-// weather is a class of faults: how many of a thousand requests meet which.
+// weather is a class of faults: the chances, in a thousand requests, of each kind.
 type weather struct {
 	name    string
 	chances map[faults.Kind]int
-	lag     time.Duration // how old what EC2 shows is
-	back    bool          // reads go back in time: each is as of another instant, up to lag ago
-	crashes int           // how often the process ends
-	stuck   int           // how many of a thousand of EC2's transitions take ten minutes longer
-	doomed  int           // how many of a thousand volumes end in state error while they are made
-	enough  int           // how much is to meet a fault before a schedule ends
+	lag     time.Duration // the age of the data that EC2 shows
+	back    bool          // reads go back in time: each is as of a random instant, up to lag ago
+	crashes int           // the number of restarts of the process
+	stuck   int           // the number of EC2's transitions per thousand that take ten minutes longer
+	doomed  int           // the number of new volumes per thousand that end in state error
+	enough  int           // the number of faults that ends a schedule
 }
 
-// weathers are each fault by itself, and what a bad day brings.
+// weathers returns each fault by itself, and the mixture of a bad day.
 func weathers() []weather {
 	storm := map[faults.Kind]int{
 		faults.Throttle: 60, faults.Fail: 20, faults.FailAfter: 20, faults.LoseRequest: 20, faults.LoseReply: 30,
@@ -51,13 +51,13 @@ func weathers() []weather {
 		all = append(all, weather{name: string(kind), chances: map[faults.Kind]int{kind: 150}})
 	}
 	for i := range all {
-		all[i].enough = cmp.Or(all[i].enough, 40) // Requests are many.
+		all[i].enough = cmp.Or(all[i].enough, 40) // There are many requests.
 	}
 	return all
 }
 
-// Whatever becomes of requests, volumes are used as if nothing had been the matter, only later. Time is simulated: the
-// clock of the tests is EC2's own, with creations of seconds and calls of a minute, and every deadline is exact.
+// Whatever happens to requests, volumes are used as if there were no faults, only later. Time is simulated: the
+// durations are EC2's own, with creations of seconds and calls of a minute, and every deadline is exact.
 func TestUnderFaults(t *testing.T) {
 	for _, w := range weathers() {
 		t.Run(w.name, func(t *testing.T) {
@@ -71,7 +71,7 @@ func TestUnderFaults(t *testing.T) {
 	}
 }
 
-// totals are what the schedules of one weather were.
+// totals sums up the schedules of one weather.
 type totals struct {
 	schedules, calls, failed, requests, faults, snapshots, broken int
 	simulated                                                     time.Duration

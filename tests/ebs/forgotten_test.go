@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// tightened adds the condition on instances to the shipped policy that docs/guides/ebs.md shows.
+// tightened adds the condition on instances from docs/guides/ebs.md to the shipped policy.
 func tightened(t *testing.T, r *region.Region) func(*ebs.Config) {
 	return func(c *ebs.Config) {
 		p := policyOf(t, "controller", "*")
@@ -23,18 +23,18 @@ func tightened(t *testing.T, r *region.Region) func(*ebs.Config) {
 				s.Condition = map[string]map[string]iam.Texts{
 					"StringEquals": {"ec2:ResourceTag/eks:cluster-name": {"production"}}}
 			} else {
-				s.Condition = nil // The other guard heeds it.
+				s.Condition = nil // The other guard checks it.
 			}
 		}
 		c.AWS.HTTPClient = &iam.Guard{Policy: p, Tags: tagsIn(r), Next: c.AWS.HTTPClient}
 	}
 }
 
-// TestWhatAForgottenInstanceHadIsDetached has EC2 forget an instance while the policy goes by its tags: EC2 then says
-// that it is forbidden to detach what the instance had.
+// TestWhatAForgottenInstanceHadIsDetached makes EC2 forget an instance while the policy depends on its tags. EC2 then
+// reports that detaching the instance's volumes is forbidden.
 func TestWhatAForgottenInstanceHadIsDetached(t *testing.T) {
 	for name, row := range map[string]struct {
-		other, every bool // a process that has not attached it; from every node
+		other, every bool // by a process that has not attached it; from every node
 		gone         bool // the volume is gone as well
 		fault        faults.Kind
 		want         backends.Kind
@@ -75,7 +75,7 @@ func TestWhatAForgottenInstanceHadIsDetached(t *testing.T) {
 	}
 }
 
-// attachedToForgotten makes a volume that was attached to an instance of which EC2 knows nothing more.
+// attachedToForgotten creates a volume that was attached to an instance that EC2 has forgotten.
 func attachedToForgotten(t *testing.T, r *region.Region) (f controller, volume, node string) {
 	t.Helper()
 	node = r.Server.NewInstanceID()
@@ -95,7 +95,7 @@ func attachedToForgotten(t *testing.T, r *region.Region) (f controller, volume, 
 	return f, v.Handle, node
 }
 
-// TestForbiddenDetachmentStaysSo has the policy forbid to detach what an instance of another cluster has.
+// TestForbiddenDetachmentStaysSo uses a policy that forbids to detach volumes of another cluster's instance.
 func TestForbiddenDetachmentStaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := region.New(t, region.Quick(), 0)

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestLateDeletionIsWaitedFor has the first request for a deletion arrive when the second one has been refused, because
-// the volume is in use: whoever asks waits until it is refused as well, before the volume is detached.
+// TestLateDeletionIsWaitedFor delays the first deletion request until the second one has been refused, because the
+// volume is in use. The caller must wait until the first is refused as well before the volume is detached.
 func TestLateDeletionIsWaitedFor(t *testing.T) {
 	for _, delay := range []time.Duration{5 * time.Second, 20 * time.Second, longest - time.Second} {
 		t.Run(fmt.Sprint(delay), func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// policyOf reads one of the policies that users are given, filled in for a cluster as docs/guides/ebs.md says.
+// policyOf reads one of the shipped policies, filled in for a cluster as docs/guides/ebs.md says.
 func policyOf(t *testing.T, name, cluster string) iam.Policy {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../../deploy/aws", name+"-policy.json"))
@@ -38,7 +38,7 @@ func policyOf(t *testing.T, name, cluster string) iam.Policy {
 	return p
 }
 
-// side is the controller or the nodes: a principal of its own, with what it asked for.
+// side is the controller or the nodes: a separate principal, with the rights that its requests needed.
 type side struct {
 	policy iam.Policy
 	guards []*iam.Guard
@@ -113,8 +113,8 @@ func (a *apart) harness() backendtest.Harness {
 	})
 }
 
-// wishes takes a snapshot with all that a class may want of it. The suite deletes each snapshot that it takes, which a
-// lock forbids.
+// wishes takes a snapshot with all options of a class. The suite cannot do this: it deletes each of its snapshots,
+// which a lock forbids.
 func (a *apart) wishes(t *testing.T) {
 	config := region.Quick()
 	config.MaxFastRestores = 1
@@ -122,7 +122,7 @@ func (a *apart) wishes(t *testing.T) {
 	d := ebs.Definition()
 	options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
 	r.Configure(&options)
-	c, _ := options.Config.(*ebs.Config) // what NewConfig returns
+	c, _ := options.Config.(*ebs.Config) // the type that NewConfig returns
 	c.AWS.HTTPClient = a.controller.guard(r, c.AWS.HTTPClient)
 	instance, err := d.Open(t.Context(), options)
 	if err != nil {
@@ -145,11 +145,10 @@ func (a *apart) wishes(t *testing.T) {
 	}
 }
 
-// TestPolicy runs the conformance suite with the rights that deploy/aws gives to the controller and to the nodes, and
-// no others. What the policies allow is what the code asks for, and nothing else: each action of each statement has
-// been needed.
+// TestPolicy runs the conformance suite with exactly the rights that deploy/aws gives to the controller and to the
+// nodes. The policies allow exactly the requests of the code: each action of each statement must have been needed.
 func TestPolicy(t *testing.T) {
-	cluster := "base64:" + base64url.Encode([]byte("cluster *1")) // that of the region's drivers, as a tag has it
+	cluster := "base64:" + base64url.Encode([]byte("cluster *1")) // the region's drivers' cluster, as in a tag
 	a := &apart{
 		controller: side{policy: policyOf(t, "controller", cluster)}, node: side{policy: policyOf(t, "node", cluster)},
 		calls: map[string]int{},
@@ -171,7 +170,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// compare says what is in one list only.
+// compare reports the differences between two lists.
 func compare(t *testing.T, what string, left, right []string) {
 	t.Helper()
 	if len(left) == 0 || !slices.Equal(left, right) {
@@ -179,7 +178,7 @@ func compare(t *testing.T, what string, left, right []string) {
 	}
 }
 
-// granted are the actions that a policy names.
+// granted returns the actions in a policy.
 func granted(p iam.Policy) []string {
 	var list []string
 	for _, s := range p.Statement {
@@ -198,8 +197,8 @@ func wanted(seen []iam.Access) []string {
 	return slices.Compact(list)
 }
 
-// checkLeast takes each action on each resource out of each statement: then something that was asked for must not be
-// allowed any more.
+// checkLeast removes each action on each resource from each statement. Each time, a right that was needed must no
+// longer be allowed.
 func checkLeast(t *testing.T, name string, p iam.Policy, seen []iam.Access) {
 	t.Helper()
 	for i, s := range p.Statement {
@@ -220,7 +219,7 @@ func checkLeast(t *testing.T, name string, p iam.Policy, seen []iam.Access) {
 	}
 }
 
-// parts is a statement for each of its actions on each of its resources.
+// parts splits a statement into one for each of its actions on each of its resources.
 func parts(s iam.Statement) (list []iam.Statement) {
 	for _, action := range s.Action {
 		for _, resource := range s.Resource {
@@ -231,7 +230,7 @@ func parts(s iam.Statement) (list []iam.Statement) {
 	return list
 }
 
-// sources are the actions for which the backend's code has a request, whether a test ever sends it or not.
+// sources returns the actions that the backend's code can request, whether or not a test sends the request.
 func sources(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../pkg/backends/ebs/*.go")
@@ -260,8 +259,8 @@ func sources(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(actions))
 }
 
-// TestPolicyRefuses checks that a controller that is broken into can do nothing to what is not the driver's, nor make
-// it the driver's.
+// TestPolicyRefuses checks that a compromised controller can neither act on resources that are not the driver's, nor
+// make them the driver's.
 func TestPolicyRefuses(t *testing.T) {
 	const (
 		owner  = "ebs.csi.stowage.dev/cluster"
@@ -317,7 +316,7 @@ func TestPolicyRefuses(t *testing.T) {
 	}
 }
 
-// TestPolicyIsOfOneCluster checks that what the controller may do with one cluster's things it may do with no other's.
+// TestPolicyIsOfOneCluster checks that the controller's rights to one cluster's resources do not apply to another's.
 func TestPolicyIsOfOneCluster(t *testing.T) {
 	p := policyOf(t, "controller", "production")
 	for _, resource := range []string{"volume/vol-1", "volume/*", "snapshot/snap-1", "snapshot/*"} {
@@ -332,7 +331,7 @@ func TestPolicyIsOfOneCluster(t *testing.T) {
 	}
 }
 
-// TestKeyPolicy checks what is given besides for encryption with a key of one's own: that key, by way of EC2 only.
+// TestKeyPolicy checks the additional rights for encryption with a customer's key: only that key, and only through EC2.
 func TestKeyPolicy(t *testing.T) {
 	for _, s := range policyOf(t, "kms", "").Statement {
 		for _, action := range s.Action {

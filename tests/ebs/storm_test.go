@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// users are how many use volumes at a time, each its own, and rivals how many want the same one.
+	// users is the number of concurrent users with their own volumes, and rivals that of users of the same volume.
 	users, rivals = 4, 3
-	// longest is what a sidecar gives a call at most, and how late a request may arrive.
+	// longest is a sidecar's longest time limit for a call, and the longest delay of a request.
 	longest = time.Minute
 )
 
-// storm is a world full of faults, and those who use volumes in it as an orchestrator does: each call has a deadline
-// and is repeated until it succeeds, and who is told that a volume is there relies on it.
+// storm is a cloud full of faults, and users that use volumes as an orchestrator does: each call has a deadline and is
+// repeated until it succeeds, and a caller relies on a volume's existence once it was told so.
 type storm struct {
 	*testing.T
 	*region.Region
@@ -35,7 +35,7 @@ type storm struct {
 	calm     atomic.Bool
 }
 
-// ordinary is a cloud that takes as long as EC2 does.
+// ordinary returns the configuration of a cloud with EC2's durations.
 func ordinary() fake.Config {
 	config := region.Quick()
 	config.Create, config.Delete, config.Modify = 2*time.Second, 5*time.Second, 10*time.Second
@@ -43,7 +43,7 @@ func ordinary() fake.Config {
 	return config
 }
 
-// region is a cloud in which the weather is so.
+// region returns a cloud with that weather.
 func (w weather) region(tb testing.TB, seed uint64) *region.Region {
 	tb.Helper()
 	config := ordinary()
@@ -54,7 +54,7 @@ func (w weather) region(tb testing.TB, seed uint64) *region.Region {
 	return r
 }
 
-// faultsIn counts what has met one so far.
+// faultsIn counts the faults so far.
 func faultsIn(r *region.Region) int { return r.Proxy.Faults() + r.Server.Troubled() }
 
 func newStorm(t *testing.T, w weather, seed uint64) *storm {
@@ -63,7 +63,7 @@ func newStorm(t *testing.T, w weather, seed uint64) *storm {
 	return s
 }
 
-// start begins a new process, which remembers nothing. What the one before it has sent may still arrive.
+// start starts a new process without any memory. Requests of the previous process may still arrive.
 func (s *storm) start() {
 	s.Helper()
 	d := ebs.Definition()
@@ -79,7 +79,7 @@ func (s *storm) start() {
 	s.instance.Store(instance)
 }
 
-// run lets the storm rage until enough has gone wrong, and then all come to an end with what they have begun.
+// run runs the users until enough faults have occurred, and then lets all of them finish.
 func (s *storm) run(sum *totals) {
 	began := time.Now()
 	var group sync.WaitGroup
@@ -106,11 +106,11 @@ func (s *storm) run(sum *totals) {
 			return "", i.Controller.(backends.Attacher).Detach(ctx, contended, "")
 		})
 	s.delete("contended", contended, random)
-	<-time.After(2 * longest) // What was delayed has arrived.
+	<-time.After(2 * longest) // Delayed requests have arrived.
 	s.judge(sum, time.Since(began))
 }
 
-// judge checks that all is as it should be at the end.
+// judge checks the final state.
 func (s *storm) judge(sum *totals, took time.Duration) {
 	defer func() {
 		if s.Failed() {
@@ -121,12 +121,12 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 		s.Error(wrong)
 	}
 	left := s.Server.Snapshots()
-	// CreateSnapshot has no client token: one that arrives after its process has died, and after the next process has
-	// made and deleted a snapshot of that name, is nobody's, and no driver can prevent that.
+	// CreateSnapshot has no client token. If its request arrives after its process has died, and after the next process
+	// has created and deleted a snapshot of that name, the snapshot belongs to no one, and no driver can prevent that.
 	if len(left) > users*s.crashes {
 		s.Errorf("%d processes have died, and there are the snapshots %v", s.crashes, left)
 	}
-	for _, v := range s.Server.Volumes() { // Of those that are whole the history tells.
+	for _, v := range s.Server.Volumes() { // The history checks the intact ones.
 		if v.State != "error" {
 			continue
 		}
@@ -141,7 +141,7 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 		sum.simulated+took
 }
 
-// until waits for so many faults.
+// until waits until the given number of faults has occurred.
 func (s *storm) until(faults int) {
 	s.Helper()
 	for end := time.Now().Add(6 * time.Hour); faultsIn(s.Region) < faults; <-time.After(time.Second) {
@@ -154,11 +154,11 @@ func (s *storm) until(faults int) {
 
 func (s *storm) random(user int) *rand.Rand { return rand.New(rand.NewPCG(s.seed, uint64(user))) }
 
-// action is a call of the backend; it returns the handle of what it makes.
+// action is a call of the backend. It returns the handle of the volume that it creates.
 type action func(ctx context.Context, i *backends.Instance) (string, error)
 
-// call makes a call again and again, each time with a deadline, until it succeeds. Nothing but an open outcome may keep
-// it from that, and once all is calm not even that for long.
+// call repeats a call, each time with a deadline, until it succeeds. Only an open outcome may delay the success, and
+// once the faults have ended, not for long.
 func (s *storm) call(c history.Call, random *rand.Rand, do action) {
 	s.Helper()
 	for calm := 0; ; {
@@ -179,17 +179,17 @@ func (s *storm) call(c history.Call, random *rand.Rand, do action) {
 	}
 }
 
-// limit is the time that a caller has.
+// limit returns a caller's time limit.
 func limit(random *rand.Rand) time.Duration {
 	return time.Second + time.Duration(random.Int64N(int64(longest-time.Second)))
 }
 
-// undecided reports whether the outcome of a call is open, so that it is to be repeated.
+// undecided reports whether the outcome of a call is unknown, so that it must be repeated.
 func undecided(err error) bool {
 	return backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable)
 }
 
-// once makes one call and notes it.
+// once makes one call and records it.
 func (s *storm) once(c history.Call, limit time.Duration, do action) error {
 	c.Limit = limit
 	return s.Note(c, func() (string, error) {

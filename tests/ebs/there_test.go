@@ -16,19 +16,19 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// controller is one with its features.
+// controller is a controller with its features.
 type controller struct {
 	backends.Backend
 	backends.Features
 }
 
-// ruled is a controller with the rights that deploy/aws gives it.
+// ruled returns a controller with the rights that deploy/aws gives it.
 func ruled(t *testing.T, r *region.Region, edits ...func(*ebs.Config)) controller {
 	t.Helper()
 	d := ebs.Definition()
 	options := backends.Options{Driver: "ebs.csi.stowage.dev", Config: d.NewConfig(), Log: slog.New(slog.DiscardHandler)}
 	r.Configure(&options)
-	c, _ := options.Config.(*ebs.Config) // what NewConfig returns
+	c, _ := options.Config.(*ebs.Config) // the type that NewConfig returns
 	s := side{policy: policyOf(t, "controller", "base64:"+base64url.Encode([]byte(c.ClusterID)))}
 	c.AWS.HTTPClient = s.guard(r, c.AWS.HTTPClient)
 	for _, edit := range edits {
@@ -41,10 +41,10 @@ func ruled(t *testing.T, r *region.Region, edits ...func(*ebs.Config)) controlle
 	return controller{instance.Controller, backends.Resolve(instance.Controller, instance.Node)}
 }
 
-// old is how late reads are.
+// old is the lag of reads.
 const old = 5 * time.Second
 
-// calls are those on a volume v and a snapshot s, of which the names are these as well.
+// calls returns calls on a volume v and a snapshot s, whose names are also v and s.
 func calls() map[string]func(ctx context.Context, f controller, v, s string) error {
 	return map[string]func(ctx context.Context, f controller, v, s string) error{
 		"find": func(ctx context.Context, f controller, _, _ string) error {
@@ -89,8 +89,9 @@ func calls() map[string]func(ctx context.Context, f controller, v, s string) err
 	}
 }
 
-// TestWhatIsGoneIsNotThere has reads show what another process has deleted, to one that has the rights of the shipped
-// policy. These go by the tags of a thing, and what is gone has none: EC2 then says that the request is forbidden.
+// TestWhatIsGoneIsNotThere lets reads show resources that another process has deleted, to a controller with the rights
+// of the shipped policy. The policy depends on a resource's tags, and a deleted resource has none: EC2 then reports
+// that the request is forbidden.
 func TestWhatIsGoneIsNotThere(t *testing.T) {
 	for name, call := range calls() {
 		t.Run(name, func(t *testing.T) {
@@ -106,8 +107,8 @@ func TestWhatIsGoneIsNotThere(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeGoneIsNotThere has EC2 forbid what is asked of a thing, as it does for what is gone, and not say whether
-// it is there: that is no missing right, and what a read shows proves nothing.
+// TestWhatMayBeGoneIsNotThere lets EC2 forbid a request on a resource, as it does for a deleted one, and not answer
+// whether the resource exists. This is no missing right, and a read proves nothing.
 func TestWhatMayBeGoneIsNotThere(t *testing.T) {
 	for _, kind := range []faults.Kind{faults.Throttle, faults.LoseRequest, faults.None} {
 		for name, call := range calls() {
@@ -133,7 +134,7 @@ func TestWhatMayBeGoneIsNotThere(t *testing.T) {
 	}
 }
 
-// askAway has a controller ask whether something is there, once.
+// askAway makes a controller look up an existing resource once.
 func askAway(t *testing.T, f controller) {
 	t.Helper()
 	if _, err := f.Create(t.Context(), region.Spec("other")); err != nil {
@@ -144,7 +145,7 @@ func askAway(t *testing.T, f controller) {
 	}
 }
 
-// vanished makes a volume and a snapshot, of another one, that are gone and that reads show.
+// vanished creates a volume, and a snapshot of another one, that are deleted and that reads still show.
 func vanished(t *testing.T, r *region.Region) (volume, snapshot string) {
 	t.Helper()
 	f := ruled(t, r)
@@ -168,7 +169,8 @@ func vanished(t *testing.T, r *region.Region) (volume, snapshot string) {
 	return v.Handle, s.Handle
 }
 
-// TestWhatIsThereIsFound has the shipped policy let the controller find what is there, at no more than a question.
+// TestWhatIsThereIsFound checks that a controller with the shipped policy finds existing resources with at most one
+// query.
 func TestWhatIsThereIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := region.New(t, region.Quick(), 0)

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// create makes a volume, as package volume does.
+// create creates a volume, as package volume does.
 func (s *storm) create(name string, random *rand.Rand) (handle string) {
 	s.Helper()
 	wanted := region.Spec(name)
@@ -39,7 +39,7 @@ func (s *storm) create(name string, random *rand.Rand) (handle string) {
 	return handle
 }
 
-// useVolumes makes volumes and uses them one after the other. Some names come again.
+// useVolumes creates volumes and uses them one after the other. Some names are reused.
 func (s *storm) useVolumes(user int) {
 	random := s.random(user)
 	for round := 0; !s.calm.Load(); round++ {
@@ -76,13 +76,13 @@ func (s *storm) attachAndDetach(handle string, random *rand.Rand) {
 		})
 }
 
-// grow enlarges a volume, and at the same time another caller changes it.
+// grow expands a volume while another caller modifies it.
 func (s *storm) grow(handle string, random *rand.Rand) {
 	const larger = 6 << 30
 	var both sync.WaitGroup
 	other := rand.New(rand.NewPCG(random.Uint64(), 0))
 	both.Go(func() {
-		throughput := int64(126 + other.IntN(600)) // what 3000 operations a second allow
+		throughput := int64(126 + other.IntN(600)) // the maximum for 3000 operations a second
 		s.call(history.Call{Op: "modify", Volume: handle}, other,
 			func(ctx context.Context, i *backends.Instance) (string, error) {
 				return "", i.Controller.(backends.Modifier).Modify(ctx, handle, &ebs.Mutable{Throughput: &throughput})
@@ -126,13 +126,13 @@ func (s *storm) delete(name, handle string, random *rand.Rand) {
 		})
 }
 
-// strayed takes away an attachment that stands in the way. A request of a process that has died may arrive after the
-// next one has detached the volume; nobody can tell that from an attachment that somebody asked for.
+// strayed removes an attachment that is in the way. A request of a dead process may arrive after the next process has
+// detached the volume. This cannot be distinguished from an attachment that a caller requested.
 func (s *storm) strayed(ctx context.Context, i *backends.Instance, handle string, err error) error {
 	if s.crashes == 0 || !backends.Is(err, backends.Exists) && !backends.Is(err, backends.InUse) {
 		return err
 	}
-	_ = i.Controller.(backends.Attacher).Detach(ctx, handle, "") // What comes of it is seen by the next call.
+	_ = i.Controller.(backends.Attacher).Detach(ctx, handle, "") // The next call sees the result.
 	return backends.Errorf(backends.Busy, "it was attached by a process that has died: %w", err)
 }
 
@@ -143,7 +143,7 @@ func unlessGone(err error) error {
 	return err
 }
 
-// contend attaches and detaches a volume that others want too.
+// contend attaches and detaches a volume that others use too.
 func (s *storm) contend(handle string, rival int) {
 	random := s.random(200 + rival)
 	for !s.calm.Load() {
