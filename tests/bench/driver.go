@@ -18,21 +18,21 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// stopTimeout bounds how long the driver may take to end after SIGTERM.
+// stopTimeout limits the time for the driver to end after SIGTERM.
 const stopTimeout = 30 * time.Second
 
-// driver is the driver as a child process, and a connection to it.
+// driver is the driver as a child process, with a connection to it.
 type driver struct {
 	command *exec.Cmd
 	log     *os.File
 	conn    *grpc.ClientConn
 	metrics string        // the address that serves them
 	exited  chan struct{} // closed when the process has ended
-	err     error         // how it ended; read after exited is closed
+	err     error         // the process's result; valid after exited is closed
 }
 
-// startDriver starts the binary with its data and its socket in dir, and waits until it is ready. The
-// process is not tied to ctx: it is told to stop in order, also when the run is interrupted.
+// startDriver starts the binary with its data and its socket in dir, and waits until it is ready. The process is not
+// tied to ctx: it is stopped in an orderly way even if the run is interrupted.
 func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
 	metrics, err := freeAddress(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
 		"--backend=local", "--endpoint=unix://"+socket, "--data-dir="+filepath.Join(dir, "data"), "--http-endpoint="+metrics,
 		pools)
 	command.Stdout, command.Stderr = log, log
-	// A group of its own, so that Ctrl-C reaches this process only; and no life after this process.
+	// In its own process group, so that Ctrl-C reaches only this process; it must not outlive this process.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGTERM}
 	if err := command.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting the driver (is it built? make build): %w", err), log.Close())
@@ -70,8 +70,8 @@ func startDriver(ctx context.Context, binary, dir string) (*driver, error) {
 	return d, nil
 }
 
-// patient has calls asked again as an orchestrator does. What that takes is measured too: whatever else runs on the
-// machine is in the numbers, but fails nothing.
+// patient makes calls retry as an orchestrator does. The time of retries is measured too: other load on the machine
+// affects the numbers, but causes no failure.
 func patient() grpc.DialOption {
 	return orchestrator.Patiently(rpcTimeout, 5*time.Millisecond)
 }
@@ -91,12 +91,12 @@ func (d *driver) waitReady(ctx context.Context) error {
 
 func (d *driver) pid() int { return d.command.Process.Pid }
 
-// stop ends the driver and reports whether it ended as it should. It may be called once.
+// stop ends the driver and returns an error unless it ended as it should. It may be called once.
 func (d *driver) stop() error {
 	if d.conn != nil {
-		_ = d.conn.Close() // The process ends next, whatever becomes of the connection.
+		_ = d.conn.Close() // The process ends next in any case.
 	}
-	_ = d.command.Process.Signal(unix.SIGTERM) // It may have ended already; the wait below tells.
+	_ = d.command.Process.Signal(unix.SIGTERM) // It may have ended already; the wait below detects that.
 	timer := time.NewTimer(stopTimeout)
 	defer timer.Stop()
 	var err error
@@ -104,7 +104,7 @@ func (d *driver) stop() error {
 	case <-d.exited:
 		err = d.err
 	case <-timer.C:
-		_ = d.command.Process.Kill() // Nothing but a process that has ended can refuse it.
+		_ = d.command.Process.Kill() // This fails only if the process has ended.
 		<-d.exited
 		err = fmt.Errorf("it did not end within %s after SIGTERM", stopTimeout)
 	}

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floor is what the parts of a lifecycle in a pool cost on this machine when nothing is around them.
+// floor holds the bare costs of the parts of a lifecycle in a pool on this machine.
 type floor struct {
 	pool   string
 	dir    string
@@ -28,7 +28,7 @@ type floor struct {
 	filesystem series
 }
 
-// How often a call of measure takes each part.
+// The number of samples of each part in a call of measure.
 const (
 	callRounds   = 200
 	folderRounds = 50
@@ -52,7 +52,7 @@ func newFloor(opts options, pool, dir string) *floor {
 	}
 }
 
-// measure adds samples to every series that counts for the pool.
+// measure adds samples to every series that is relevant for the pool.
 func (f *floor) measure(ctx context.Context) error {
 	if err := os.Mkdir(f.dir, 0o700); err != nil {
 		return err
@@ -91,7 +91,7 @@ func (f *floor) measureFolders(ctx context.Context) error {
 	})
 }
 
-// measureRecords writes records under new names, as each new volume's record is.
+// measureRecords writes records under new names, as for each new volume.
 func (f *floor) measureRecords(ctx context.Context) error {
 	folder, err := os.Open(f.dir)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// startTimeout bounds how long a server may take to answer for the first time.
+// startTimeout limits the time to a server's first answer.
 const startTimeout = 2 * time.Minute
 
-// pollInterval is how often a server that says that it is not ready is asked again.
+// pollInterval is the interval of readiness checks.
 const pollInterval = 10 * time.Millisecond
 
-// emptyServer answers Probe with nothing, without doing anything for it.
+// emptyServer answers Probe with an empty response, without doing anything.
 type emptyServer struct {
 	csi.UnimplementedIdentityServer
 }
@@ -32,7 +32,7 @@ func (emptyServer) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse
 	return &csi.ProbeResponse{}, nil
 }
 
-// serveFloor serves empty RPCs on the socket until the parent closes its end of stdin, by dying at the latest.
+// serveFloor serves empty RPCs on the socket until the parent closes its end of stdin, which its death does too.
 func serveFloor(ctx context.Context, socket string, stdin io.Reader) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
 	if err != nil {
@@ -41,14 +41,14 @@ func serveFloor(ctx context.Context, socket string, stdin io.Reader) error {
 	server := grpc.NewServer()
 	csi.RegisterIdentityServer(server, emptyServer{})
 	go func() {
-		_, _ = io.Copy(io.Discard, stdin) // Whatever ends it, the parent is gone.
+		_, _ = io.Copy(io.Discard, stdin) // Whatever the result, the parent is gone.
 		server.Stop()
 	}()
 	return server.Serve(listener)
 }
 
-// measureCalls runs this program again as a server: a server in the same process would share its scheduler
-// and be cheaper than any driver can be.
+// measureCalls runs this program again as a server: a server in the same process would share its scheduler, and be
+// cheaper than any driver can be.
 func (f *floor) measureCalls(ctx context.Context) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -81,13 +81,13 @@ func (f *floor) callServer(ctx context.Context) error {
 		_, err := client.Probe(ctx, &csi.ProbeRequest{})
 		return err
 	}
-	if err := repeat(ctx, callRounds/10, func(int) error { return call() }); err != nil { // The caches are filled.
+	if err := repeat(ctx, callRounds/10, func(int) error { return call() }); err != nil { // This fills the caches.
 		return err
 	}
 	return repeat(ctx, callRounds, func(int) error { return f.call.time(call) })
 }
 
-// dial connects to a socket that need not be there yet, and tries often.
+// dial connects to a socket that may not exist yet, with frequent retries.
 func dial(socket string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	quick := backoff.Config{BaseDelay: 5 * time.Millisecond, Multiplier: 1.2, MaxDelay: 100 * time.Millisecond}
 	return grpc.NewClient("unix://"+socket, append(options,
@@ -95,7 +95,7 @@ func dial(socket string, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: quick, MinConnectTimeout: startTimeout}))...)
 }
 
-// waitReady returns when a server answers Probe and says that it is ready.
+// waitReady waits until a server answers Probe with ready.
 func waitReady(ctx context.Context, client csi.IdentityClient) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it is not ready after %s", startTimeout))
 	defer cancel()

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measureImages takes new images through what an image volume cannot do without. Each part is timed apart,
-// because mounting and detaching only make sense with a filesystem and a device.
+// measureImages measures the necessary steps for new images. Each step is timed separately, because mounting and
+// detaching need a filesystem and a device.
 func (f *floor) measureImages(ctx context.Context) error {
 	if f.pool != imagePool {
 		return nil
@@ -82,15 +82,15 @@ func createImage(path string, size int64) (*os.File, error) {
 	return image, nil
 }
 
-// attachLoop makes the file a loop device that goes away by itself when nobody has it open, also when this
-// process is killed. Somebody else may take the free device first: then the kernel names another
-// (loop(4), LOOP_CTL_GET_FREE, LOOP_CONFIGURE).
+// attachLoop attaches the file to a loop device that is freed when it is no longer open, even if this process is
+// killed. If another process takes the free device first, the kernel returns another one (loop(4), LOOP_CTL_GET_FREE,
+// LOOP_CONFIGURE).
 func attachLoop(image *os.File, flags uint32) (*os.File, error) {
 	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = control.Close() }() // Nothing was written to it.
+	defer func() { _ = control.Close() }() // It was not written to.
 	for {
 		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 		if err != nil {
@@ -116,7 +116,7 @@ func detachLoop(device *os.File) error {
 	return errors.Join(err, device.Close())
 }
 
-// makeFilesystem runs mkfs as fast as is safe on a new sparse file, where there is nothing to discard.
+// makeFilesystem runs mkfs with the fastest options that are safe on a new sparse file, which has nothing to discard.
 func makeFilesystem(ctx context.Context, fsType, device string) error {
 	args := map[string][]string{"ext4": {"-q", "-E", "nodiscard"}, "xfs": {"-q", "-K"}, "btrfs": {"-q", "-K"}}[fsType]
 	out, err := exec.CommandContext(ctx, "mkfs."+fsType, append(args, device)...).CombinedOutput()

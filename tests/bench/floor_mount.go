@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measureBinds takes both ways to make a bind mount in turns. A lifecycle's floor counts the faster one.
+// measureBinds alternates between both ways to create a bind mount. A lifecycle's floor uses the faster one.
 func (f *floor) measureBinds(ctx context.Context) error {
 	from, to := filepath.Join(f.dir, "from"), filepath.Join(f.dir, "to")
 	for _, dir := range []string{from, to} {
@@ -25,7 +25,7 @@ func (f *floor) measureBinds(ctx context.Context) error {
 	})
 }
 
-// binds returns the faster way to make a bind mount, and the slower one.
+// binds returns the faster way to create a bind mount, and the slower one.
 func (f *floor) binds() (fast, slow *series) {
 	if f.bindTree.median() < f.bindMount.median() {
 		return &f.bindTree, &f.bindMount
@@ -33,7 +33,7 @@ func (f *floor) binds() (fast, slow *series) {
 	return &f.bindMount, &f.bindTree
 }
 
-// mounted unmounts what was mounted at the path, when that succeeded.
+// mounted unmounts the path if err is nil.
 func mounted(path string, err error) error {
 	if err != nil {
 		return err

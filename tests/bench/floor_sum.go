@@ -8,16 +8,15 @@ const rpcs = 8
 // line is a part of a lifecycle's floor.
 type line struct {
 	count int
-	what  string // what the part is for
+	what  string // the purpose of the part
 	part  *series
 }
 
 func (l line) cost() time.Duration { return time.Duration(l.count) * l.part.median() }
 
-// lines lists what a lifecycle in the pool cannot do without. What costs about a microsecond is left out:
-// statfs for the stats, reading the few blocks that prove a device blank, checking what is mounted where.
-// So is deleting the record durably, which can be had for less than writing it. The slower way to make a
-// bind mount is listed for comparison.
+// lines lists the necessary parts of a lifecycle in the pool. It omits parts of about a microsecond: statfs for the
+// stats, reading the few blocks that prove a device blank, checking the mounts. It also omits the durable deletion of
+// the record, which can be cheaper than writing it. The slower way to create a bind mount is listed for comparison.
 func (f *floor) lines() []line {
 	fast, slow := f.binds()
 	calls := line{rpcs, "one for each RPC", &f.call}
@@ -44,7 +43,7 @@ func (f *floor) lines() []line {
 	}
 }
 
-// lifecycle is the floor of a whole lifecycle in the pool.
+// lifecycle returns the floor of a whole lifecycle in the pool.
 func (f *floor) lifecycle() time.Duration {
 	var sum time.Duration
 	for _, l := range f.lines() {

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// handledMetric is the driver's histogram of how long its handling of each RPC took: without the way there and back,
-// and the client's part of it.
+// handledMetric is the driver's histogram of the handling time of each RPC, without the transport and the client's
+// part.
 const handledMetric = "stowage_rpc_duration_seconds"
 
-// handled asks the driver how long it has spent on calls of the methods until now.
+// handled returns the time that the driver has spent on calls of the methods so far, from its metrics.
 func (d *driver) handled(ctx context.Context, methods ...string) (sum time.Duration, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.metrics+"/metrics", nil)
 	if err != nil {
@@ -51,7 +51,7 @@ func (d *driver) handled(ctx context.Context, methods ...string) (sum time.Durat
 	return sum, nil
 }
 
-// freeAddress returns a loopback address that nobody listens on now.
+// freeAddress returns a loopback address with an unused port.
 func freeAddress(ctx context.Context) (string, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {

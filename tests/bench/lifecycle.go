@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc"
 )
 
-// rpcTimeout bounds one RPC. It is far above what any of them may take: it only ends a hang.
+// rpcTimeout limits one RPC. It is far above the duration of any, and only ends a hang.
 const rpcTimeout = 2 * time.Minute
 
-// rpcNames are the RPCs of a lifecycle in their order.
+// rpcNames returns the RPCs of a lifecycle in their order.
 func rpcNames() [rpcs]string {
 	return [rpcs]string{
 		"CreateVolume", "ValidateVolumeCapabilities", "NodeStageVolume", "NodePublishVolume",
@@ -22,7 +22,7 @@ func rpcNames() [rpcs]string {
 	}
 }
 
-// timing is how long each RPC of one lifecycle took, in the order of rpcNames.
+// timing holds the duration of each RPC of one lifecycle, in the order of rpcNames.
 type timing [rpcs]time.Duration
 
 func (t timing) total() time.Duration {
@@ -51,12 +51,12 @@ type volume struct {
 	size       int64
 	capability *csi.VolumeCapability
 	staging    string // the orchestrator's directory
-	target     string // made by the driver; its parent is the orchestrator's
+	target     string // created by the driver; its parent is the orchestrator's
 
 	made *csi.Volume
 }
 
-// newVolume describes a volume, whose paths are in dir.
+// newVolume describes a volume with paths in dir.
 func newVolume(c client, opts options, pool, name, dir string) *volume {
 	mount := &csi.VolumeCapability_MountVolume{}
 	if pool == imagePool {
@@ -73,7 +73,7 @@ func newVolume(c client, opts options, pool, name, dir string) *volume {
 	}
 }
 
-// prepare makes the directories that an orchestrator owes the driver.
+// prepare creates the directories that the orchestrator must provide.
 func (v *volume) prepare() error {
 	if err := os.MkdirAll(v.staging, 0o750); err != nil {
 		return err

@@ -13,21 +13,21 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// turns is the number of parts in which a phase is driven that takes turns with the floor. On a shared
-// machine the price of an fsync changes by the minute: only what is measured side by side can be compared.
+// turns is the number of parts of a phase that alternates with the floor. On a shared machine the cost of an fsync
+// changes by the minute: only interleaved measurements are comparable.
 const turns = 10
 
 // warmUp is the number of lifecycles before the clock starts in each phase.
 const warmUp = 8
 
-// phase is what was measured in one pool with one number of volumes in flight.
+// phase holds the measurements of one pool with one number of volumes in flight.
 type phase struct {
 	pool     string
 	inflight int
-	floor    *floor // measured in between; nil when it was not
+	floor    *floor // measured in between; nil otherwise
 	timings  []timing
 	wall     time.Duration
-	cpu      time.Duration // of the driver and the commands that it ran
+	cpu      time.Duration // of the driver and its commands
 	peak     int64         // bytes
 }
 
@@ -35,7 +35,7 @@ func (p *phase) throughput() float64 { return float64(len(p.timings)) / p.wall.S
 
 func (p *phase) cpuPerVolume() time.Duration { return p.cpu / time.Duration(len(p.timings)) }
 
-// rpc is the times of the lifecycle's RPC with that index.
+// rpc returns the times of the lifecycle's RPC with that index.
 func (p *phase) rpc(i int) series {
 	s := series{name: rpcNames()[i]}
 	for _, t := range p.timings {
@@ -44,7 +44,7 @@ func (p *phase) rpc(i int) series {
 	return s
 }
 
-// lifecycle is the times of whole lifecycles, without what the load generator does between RPCs.
+// lifecycle returns the times of whole lifecycles, without the load generator's work between RPCs.
 func (p *phase) lifecycle() series {
 	s := series{name: "lifecycle"}
 	for _, t := range p.timings {
@@ -53,8 +53,8 @@ func (p *phase) lifecycle() series {
 	return s
 }
 
-// load starts a driver and measures every pool with every number of volumes in flight, and at last how
-// volumes are staged again.
+// load starts a driver and measures every pool with every number of volumes in flight, and finally the restaging of a
+// volume.
 func load(ctx context.Context, opts options, dir string, log io.Writer) (phases []*phase, again *restaging, err error) {
 	d, err := startDriver(ctx, opts.binary, dir)
 	if err != nil {
@@ -106,7 +106,7 @@ func (p *phase) measure(ctx context.Context, opts options, d *driver, dir string
 	return removeFolders(dir, volumes)
 }
 
-// watch drives the volumes and reads what the driver's process uses meanwhile.
+// watch drives the volumes and measures the resource usage of the driver's process.
 func (p *phase) watch(ctx context.Context, pid int, volumes []*volume) error {
 	if err := resetPeakMemory(pid); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (p *phase) watch(ctx context.Context, pid int, volumes []*volume) error {
 	return err
 }
 
-// clock drives the volumes and adds the times that they took.
+// clock drives the volumes and adds their times.
 func (p *phase) clock(ctx context.Context, pid int, volumes []*volume) error {
 	before, err := cpuTime(pid)
 	if err != nil {
@@ -148,7 +148,7 @@ func (p *phase) clock(ctx context.Context, pid int, volumes []*volume) error {
 	return err
 }
 
-// drive takes the volumes through their lifecycles, so many of them at a time.
+// drive takes the volumes through their lifecycles, with up to inflight at a time.
 func (p *phase) drive(ctx context.Context, volumes []*volume) ([]timing, error) {
 	timings := make([]timing, len(volumes))
 	group, ctx := errgroup.WithContext(ctx)
@@ -177,8 +177,8 @@ func (p *phase) drive(ctx context.Context, volumes []*volume) ([]timing, error) 
 	return timings, group.Wait()
 }
 
-// removeFolders removes what prepare made, and by that proves that the driver took away what it made: a
-// target that is still there, or a volume's file in a staging directory, makes it fail.
+// removeFolders removes the directories of prepare. It fails if the driver has left anything in them, such as a target
+// or a volume's file in a staging directory.
 func removeFolders(dir string, volumes []*volume) error {
 	for _, v := range volumes {
 		for _, path := range []string{v.staging, filepath.Dir(v.target), filepath.Join(dir, v.name)} {

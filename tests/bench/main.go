@@ -51,7 +51,7 @@ func run(ctx context.Context, opts options, out, log io.Writer) (err error) {
 	defer func() { err = space.close(err) }()
 	phases, again, err := load(ctx, opts, space.dir, log)
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // Whatever failed then failed because of it.
+		return context.Cause(ctx) // Any other error is a consequence.
 	}
 	if err != nil {
 		return err

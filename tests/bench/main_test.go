@@ -24,8 +24,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
-// TestMain lets the test's binary be each of the processes that a run starts: the floor's server, and the
-// driver, which then is the real one without its command line.
+// TestMain lets the test's binary act as each of the processes that a run starts: the floor's server, and the driver,
+// which is then the real one without its command line.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
 		switch os.Args[1] {
@@ -44,7 +44,7 @@ func standalone(args []string) int {
 	endpoint := flags.String("endpoint", "", "")
 	dataDir := flags.String("data-dir", "", "")
 	httpEndpoint := flags.String("http-endpoint", "", "")
-	_ = flags.String("config", "", "") // It is always the same.
+	_ = flags.String("config", "", "") // It never differs.
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -97,7 +97,7 @@ func serveDriver(ctx context.Context, backend, endpoint, dataDir, httpEndpoint s
 	return group.Wait()
 }
 
-// needRoot skips, loudly, where mounts are not allowed.
+// needRoot skips the test, with a message, where mounts are not allowed.
 func needRoot(t *testing.T) {
 	t.Helper()
 	if unix.Geteuid() != 0 {

@@ -18,8 +18,8 @@ const (
 	imagePool     = localpools.Image
 )
 
-// defaultVolumes is the volumes of each phase: 99th percentiles need hundreds, and a driver that takes
-// 50 ms a lifecycle still ends within 90 s.
+// defaultVolumes is the number of volumes of each phase: 99th percentiles need hundreds, and a driver with 50 ms a
+// lifecycle still finishes within 90 s.
 const defaultVolumes = 250
 
 type options struct {
@@ -30,7 +30,7 @@ type options struct {
 	fsType      string
 	size        params.Size
 	dir         string
-	floorServer string // the socket to serve; set in the child that is a part of the floor
+	floorServer string // the socket to serve; set in the child that serves the floor's RPCs
 }
 
 func parseOptions(args []string, usage io.Writer) (options, error) {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// held has a volume that somebody else has mounted at the first call.
+// held is a node whose volume another process has mounted at the first call.
 type held struct {
 	csi.UnimplementedNodeServer
 	calls int
@@ -27,7 +27,7 @@ func (h *held) NodeUnstageVolume(
 	return &csi.NodeUnstageVolumeResponse{}, nil
 }
 
-// A process that somebody starts beside the benchmark has a copy of its mounts for a moment, and fails nothing.
+// A process that is started during the benchmark briefly has a copy of its mounts. This causes no failure.
 func TestVolumeThatSomebodyHadMounted(t *testing.T) {
 	socket := filepath.Join(shortDir(t), "socket")
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// userHz is the unit of the times in /proc/PID/stat in ticks a second. It is part of the kernel's interface
-// and 100 on every architecture that the driver is built for (proc(5), sysconf(3) _SC_CLK_TCK).
+// userHz is the unit of the times in /proc/PID/stat in ticks a second. It is part of the kernel's interface, and 100 on
+// every supported architecture (proc(5), sysconf(3) _SC_CLK_TCK).
 const userHz = 100
 
-// cpuTime is the time that a process and those of its children that it has waited for spent on the CPU. What
-// kernel threads do in its name, such as those of loop devices, is not in it.
+// cpuTime returns the CPU time of a process and of the children that it has waited for. It does not include kernel
+// threads that work for the process, such as those of loop devices.
 func cpuTime(pid int) (time.Duration, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -23,8 +23,8 @@ func cpuTime(pid int) (time.Duration, error) {
 	return parseCPUTime(stat)
 }
 
-// parseCPUTime adds utime, stime, cutime and cstime: fields 14 to 17 (proc_pid_stat(5)). The second field is
-// the program's name in brackets, which may hold anything; the third follows the last bracket.
+// parseCPUTime adds utime, stime, cutime and cstime: fields 14 to 17 (proc_pid_stat(5)). The second field is the
+// program's name in parentheses, which may contain any characters; the third follows the last parenthesis.
 func parseCPUTime(stat []byte) (time.Duration, error) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 15 {
@@ -41,7 +41,7 @@ func parseCPUTime(stat []byte) (time.Duration, error) {
 	return time.Duration(ticks) * time.Second / userHz, nil
 }
 
-// peakMemory is the most memory in bytes that a process held resident since resetPeakMemory.
+// peakMemory returns a process's peak of resident memory in bytes since resetPeakMemory.
 func peakMemory(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -61,7 +61,7 @@ func parsePeakMemory(status string) (int64, error) {
 	return 0, fmt.Errorf("the process's status file has no VmHWM: it has ended")
 }
 
-// resetPeakMemory makes the peak what it is now (proc_pid_clear_refs(5), 5).
+// resetPeakMemory resets the peak to the current value (proc_pid_clear_refs(5), 5).
 func resetPeakMemory(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

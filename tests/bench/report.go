@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// report prints what was measured.
+// report prints the measurements.
 func report(out io.Writer, opts options, phases []*phase) error {
 	if err := reportMachine(out, opts); err != nil {
 		return err
@@ -73,7 +73,7 @@ func reportRPCs(out io.Writer, phases []*phase) {
 	}
 }
 
-// reportFloor compares the phase's lifecycle with the sum of its necessary parts, both by their medians.
+// reportFloor compares the median of the phase's lifecycle with the sum of the medians of its necessary parts.
 func reportFloor(out io.Writer, p *phase) {
 	t := newTable(fmt.Sprintf("The floor of a lifecycle in pool %s, in microseconds", p.pool), "rlrrrrrl")
 	t.row("times", "part", "p50", "p95", "p99", "samples", "times p50", "for")

@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// restaging is what a volume costs that is formatted already, as all are but once in their lives: the driver's
-// NodeStageVolume and NodePublishVolume, and in turns with them the system calls that make a volume of the
-// image pool show at a path.
+// restaging holds the costs of an already formatted volume, which is the case for all stagings of a volume except the
+// first: the driver's NodeStageVolume and NodePublishVolume, and, alternating with them, the system calls that make a
+// volume of the image pool visible at a path.
 type restaging struct {
 	stage, publish      series
 	attach, mount, bind series
-	handled             time.Duration // by the driver, for a volume on average; it counts sums only
+	handled             time.Duration // by the driver, on average for a volume; the metric has only sums
 }
 
-// restageRounds is how often each is taken; the first ones fill the caches and do not count.
+// restageRounds is the number of samples; restageWarmUp rounds before them fill the caches and do not count.
 const (
 	restageRounds = 200
 	restageWarmUp = 10
@@ -35,7 +35,7 @@ func newRestaging(fsType string) *restaging {
 	}
 }
 
-// floor is the sum of the calls that nobody can do without.
+// floor returns the sum of the necessary system calls.
 func (r *restaging) floor() time.Duration {
 	return r.attach.median() + r.mount.median() + r.bind.median()
 }
@@ -75,7 +75,7 @@ func (r *restaging) measure(ctx context.Context, opts options, d *driver, dir st
 	return removeFolders(dir, []*volume{v})
 }
 
-// watch takes the rounds that count, and asks the driver before and after what it spent on them.
+// watch runs the rounds that count, and reads the driver's metric before and after.
 func (r *restaging) watch(ctx context.Context, d *driver, rounds func(int) error) error {
 	before, err := d.handled(ctx, r.stage.name, r.publish.name)
 	if err != nil {
@@ -89,7 +89,7 @@ func (r *restaging) watch(ctx context.Context, d *driver, rounds func(int) error
 	return err
 }
 
-// round stages and publishes the volume, and takes it down.
+// round stages and publishes the volume, and unpublishes and unstages it.
 func (r *restaging) round(ctx context.Context, v *volume) error {
 	for _, part := range []struct {
 		series *series
@@ -102,7 +102,7 @@ func (r *restaging) round(ctx context.Context, v *volume) error {
 	return nil
 }
 
-// bareVolume is an image with a filesystem, and where it is shown, without a driver.
+// bareVolume is an image with a filesystem, and its mount points, without a driver.
 type bareVolume struct {
 	dir, staging, target string
 	fsType               string
@@ -126,8 +126,8 @@ func newBareVolume(ctx context.Context, opts options, dir string) (*bareVolume, 
 
 func (b *bareVolume) remove() error { return errors.Join(b.image.Close(), os.RemoveAll(b.dir)) }
 
-// round shows the image at the target, and takes it down. The loop device is one as the driver promises it, which
-// keeps no second copy of the volume's pages in memory; to mount what is on it costs more for that.
+// round mounts the image at the target, and unmounts it. The loop device uses direct I/O, as the driver promises, and
+// so keeps no second copy of the volume's pages in memory. This makes mounting more expensive.
 func (b *bareVolume) round(r *restaging) error {
 	var device *os.File
 	if err := r.attach.time(func() (err error) {

@@ -15,7 +15,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 )
 
-// small are options for a run that takes seconds.
+// small returns options for a run of a few seconds.
 func small(t *testing.T, binary string) options {
 	t.Helper()
 	opts, err := parseOptions([]string{"-binary", binary, "-volumes", "8", "-inflight", "1,4", "-dir", shortDir(t)},
@@ -35,7 +35,7 @@ func testBinary(t *testing.T) string {
 	return binary
 }
 
-// shortDir is a directory of the test: t.TempDir holds the test's name, which is too long for a socket.
+// shortDir creates a directory for the test: t.TempDir contains the test's name, which is too long for a socket.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "bench-") //nolint:usetesting // t.TempDir is too long, see above
@@ -50,7 +50,7 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// mustBeEmpty fails the test when something is left in the directory, or mounted below it.
+// mustBeEmpty fails the test if anything is left in the directory, or mounted below it.
 func mustBeEmpty(t *testing.T, dir string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -63,7 +63,7 @@ func mustBeEmpty(t *testing.T, dir string) {
 	if mounts, err := unmountBelow(dir); len(mounts) > 0 || err != nil {
 		t.Errorf("left mounted: %q, %v", mounts, err)
 	}
-	// What was detached shows until the last of those who only take a look at it has closed it.
+	// A detached loop device is visible until every process that inspects it has closed it.
 	for begun := time.Now(); time.Since(begun) < 2*time.Minute; <-time.After(10 * time.Millisecond) {
 		if loops, err := attachedBelow(dir); len(loops) == 0 && err == nil {
 			return
@@ -108,7 +108,7 @@ func TestRunStopsWhenTheDriverDoesNotStart(t *testing.T) {
 	}
 }
 
-// whenMounted calls f once something is mounted below dir whose path contains part.
+// whenMounted calls f once a path below dir that contains part is mounted.
 func whenMounted(ctx context.Context, t *testing.T, dir, part string, f func()) {
 	for ctx.Err() == nil {
 		mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// series is how long one thing took, again and again.
+// series holds the durations of repeated measurements.
 type series struct {
 	name string
 	took []time.Duration
 }
 
-// time runs f and keeps how long it took, unless it failed.
+// time runs f and records its duration, unless it failed.
 func (s *series) time(f func() error) error {
 	begin := time.Now()
 	if err := f(); err != nil {
@@ -22,7 +22,7 @@ func (s *series) time(f func() error) error {
 	return nil
 }
 
-// percentile is the nearest-rank percentile: the least duration that p percent of all do not exceed. It is 0
+// percentile returns the nearest-rank percentile: the least duration that p percent of all do not exceed. It returns 0
 // for an empty series.
 func (s *series) percentile(p float64) time.Duration {
 	if len(s.took) == 0 {
@@ -35,7 +35,7 @@ func (s *series) percentile(p float64) time.Duration {
 
 func (s *series) median() time.Duration { return s.percentile(50) }
 
-// mean is 0 for an empty series.
+// mean returns the average, and 0 for an empty series.
 func (s *series) mean() time.Duration {
 	var sum time.Duration
 	for _, took := range s.took {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep unmounts all below dir, detaches the loop devices of files below it, and removes it. It returns what
-// it found mounted or attached. Nothing is removed while something is still mounted there.
+// sweep unmounts all mounts below dir, detaches the loop devices of files below it, and removes it. It returns the
+// mounts and loop devices that it found. It removes nothing while a mount remains.
 func sweep(dir string) (found []string, err error) {
 	mounts, errMounts := unmountBelow(dir)
 	loops, errLoops := detachBelow(dir)
@@ -29,7 +29,7 @@ func unmountBelow(dir string) (found []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Reverse(mounts) // What was mounted last is on top.
+	slices.Reverse(mounts) // The last mount is on top.
 	for _, mount := range mounts {
 		found = append(found, "a mount at "+mount.Mountpoint)
 		if e := unix.Unmount(mount.Mountpoint, unix.UMOUNT_NOFOLLOW); e != nil {
@@ -39,7 +39,7 @@ func unmountBelow(dir string) (found []string, err error) {
 	return found, err
 }
 
-// detachBelow detaches the loop devices of files below dir, and returns what it found.
+// detachBelow detaches the loop devices of files below dir, and returns them.
 func detachBelow(dir string) (found []string, err error) {
 	attached, err := attachedBelow(dir)
 	for device, file := range attached {
@@ -56,14 +56,14 @@ func attachedBelow(dir string) (files map[string]string, err error) {
 	for _, name := range names {
 		file, e := os.ReadFile(name)
 		if e != nil || !strings.HasPrefix(string(file), dir+"/") {
-			continue // Detached since, or somebody else's.
+			continue // Detached in the meantime, or of another owner.
 		}
 		files["/dev/"+strings.Split(name, "/")[3]] = strings.TrimSpace(string(file))
 	}
 	return files, err
 }
 
-// detach frees a loop device; one that is free already is as it should be.
+// detach frees a loop device. An already free device is no error.
 func detach(device string) error {
 	file, err := os.OpenFile(device, os.O_RDWR, 0)
 	if err != nil {

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// table is text in columns.
+// table formats text in columns.
 type table struct {
 	title string
-	align string // for each column l or r
+	align string // l or r for each column
 	rows  [][]string
 }
 
 func newTable(title, align string) *table { return &table{title: title, align: align} }
 
-// row adds a row; it has a cell for each column.
+// row adds a row with a cell for each column.
 func (t *table) row(cells ...any) {
 	row := make([]string, len(t.align))
 	for i := range row {

@@ -10,20 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the name of every directory that a run makes.
+// prefix is the prefix of the name of every directory of a run.
 const prefix = "stowage-bench-"
 
 // maxSocketPath is the longest path of a socket, in bytes (unix(7)).
 const maxSocketPath = 107
 
-// workspace is a directory that holds all that a run makes. While the run lives it holds a lock in it, so
-// that a later run can tell what a killed one left behind.
+// workspace is a directory for all files of a run. The run holds a lock in it while it is alive, so that a later run
+// can detect the leftovers of a killed one.
 type workspace struct {
 	dir  string
 	lock *os.File
 }
 
-// newWorkspace makes a workspace below parent, after removing those of runs that were killed.
+// newWorkspace creates a workspace below parent, after removing those of killed runs.
 func newWorkspace(parent string) (*workspace, error) {
 	if err := removeStale(parent); err != nil {
 		return nil, fmt.Errorf("an earlier run left something behind that cannot be removed: %w", err)
@@ -50,8 +50,7 @@ func lockPath(dir string) string    { return filepath.Join(dir, "lock") }
 func floorPath(dir string) string   { return filepath.Join(dir, "floor") }
 func floorSocket(dir string) string { return filepath.Join(floorPath(dir), "floor.sock") }
 
-// close removes the workspace and all that is mounted in it. A run that succeeded must have left no mount
-// and no loop device.
+// close removes the workspace and all mounts in it. A successful run must have left no mount and no loop device.
 func (w *workspace) close(outcome error) error {
 	left, err := sweep(w.dir)
 	err = errors.Join(err, w.lock.Close())
@@ -69,7 +68,7 @@ func removeStale(parent string) error {
 	for _, dir := range dirs {
 		lock, err := os.Open(lockPath(dir))
 		if err != nil {
-			continue // Not a workspace, or one that is being made at this moment.
+			continue // Not a workspace, or one that is just being created.
 		}
 		if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			_, err = sweep(dir)

@@ -19,7 +19,7 @@ func mustMake(t *testing.T, parent string) *workspace {
 	return w
 }
 
-// mess makes what a driver that was killed leaves in the workspace.
+// mess creates the leftovers of a killed driver in the workspace.
 func mess(t *testing.T, dir string) {
 	t.Helper()
 	lower, upper := filepath.Join(dir, "lower"), filepath.Join(dir, "upper")

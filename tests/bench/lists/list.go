@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// makeVolumes has volumes made by many clients, and returns their handles.
+// makeVolumes creates volumes with many clients, and returns their handles.
 func makeVolumes(ctx context.Context, d *orchestrator.Driver, parameters map[string]string, volumes int) (
 	handles []string, took time.Duration, err error,
 ) {
@@ -51,7 +51,7 @@ func makeVolumes(ctx context.Context, d *orchestrator.Driver, parameters map[str
 func request(n int64, parameters map[string]string) *csi.CreateVolumeRequest {
 	return &csi.CreateVolumeRequest{
 		Name:          fmt.Sprintf("pvc-00000000-0000-0000-0000-%012d", n), // as long as those of csi-provisioner
-		CapacityRange: &csi.CapacityRange{RequiredBytes: 4 << 10},          // so that a common disk has room for all
+		CapacityRange: &csi.CapacityRange{RequiredBytes: 4 << 10},          // so that a common disk has space for all
 		Parameters:    parameters,
 		VolumeCapabilities: []*csi.VolumeCapability{{
 			AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}},
@@ -60,15 +60,15 @@ func request(n int64, parameters map[string]string) *csi.CreateVolumeRequest {
 	}
 }
 
-// list is how one list of all volumes fared.
+// list holds the measurements of one list of all volumes.
 type list struct {
 	took    time.Duration
 	pages   int
 	largest int64 // of the pages, in bytes
-	memory  int64 // the most that the driver held, in bytes
+	memory  int64 // the driver's peak, in bytes
 }
 
-// listAll lists as csi-attacher does.
+// listAll lists volumes as csi-attacher does.
 func listAll(ctx context.Context, d *orchestrator.Driver, handles []string) (l list, err error) {
 	connection, err := grpc.NewClient(d.Endpoint(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -97,7 +97,7 @@ func listAll(ctx context.Context, d *orchestrator.Driver, handles []string) (l l
 	return l, err
 }
 
-// compare checks that each volume was seen once, and nothing else.
+// compare checks that each volume, and no other, was listed once.
 func compare(seen map[string]int, handles []string) error {
 	for _, handle := range handles {
 		if n := seen[handle]; n != 1 {
@@ -110,7 +110,7 @@ func compare(seen map[string]int, handles []string) error {
 	return nil
 }
 
-// peak is the most memory in bytes that a process held resident (VmHWM, proc_pid_status(5)).
+// peak returns a process's peak of resident memory in bytes (VmHWM, proc_pid_status(5)).
 func peak(pid int) (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// clients are at work at a time while volumes are made.
+// clients is the number of concurrent clients that create volumes.
 const clients = 16
 
 func main() {
@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// subject is a backend that is measured.
+// subject is a backend to measure.
 type subject struct {
 	name, backend string
 	parameters    map[string]string
@@ -59,10 +59,10 @@ func run(ctx context.Context, binary string, volumes int, out io.Writer) error {
 	return table.Flush()
 }
 
-// result is how one backend fared.
+// result holds the measurements of one backend.
 type result struct {
 	made          time.Duration
-	first, second list // of the driver that made the volumes, and of the next
+	first, second list // of the driver that created the volumes, and after its restart
 }
 
 func measure(ctx context.Context, s subject, binary string, volumes int) (r result, err error) {
@@ -83,7 +83,7 @@ func measure(ctx context.Context, s subject, binary string, volumes int) (r resu
 			err = fmt.Errorf("%w\nThe driver's log ends with:\n%s", err, d.Tail(20))
 		}
 		if d.Running() {
-			_ = d.Kill(true) // The first error counts.
+			_ = d.Kill(true) // The first error is reported.
 		}
 		_ = space.Remove() // As above.
 	}()

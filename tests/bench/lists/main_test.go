@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// TestLists makes so many volumes that a list has several pages.
+// TestLists creates enough volumes for a list of several pages.
 func TestLists(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounting needs root")

@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 )
 
-// group is the group that gets the files.
+// group is the new group of the files.
 const group = 4711
 
-// method is one way to give the files below a root to the group.
+// method is a way to give the files below a root to the group.
 type method struct {
 	name  string
 	apply func(ctx context.Context, root string) error
-	// whole tells that it must leave what the kubelet's method leaves.
+	// whole is set if it must have the same result as the kubelet's method.
 	whole bool
 }
 
-// methods returns all ways; the first is the one that the others are compared with.
+// methods returns all methods; the others are compared with the first.
 func methods() []method {
 	return []method{
 		{"kubelet", func(ctx context.Context, root string) error { return kubelet(ctx, root, group) }, true},
@@ -45,10 +45,10 @@ func ours(request ownership.Request) func(context.Context, string) error {
 	}
 }
 
-// cost is what a walk took.
+// cost is the cost of a walk.
 type cost struct{ wall, cpu time.Duration }
 
-// costs are those of one method.
+// costs are the costs of one method.
 type costs struct{ cold, warm, again, mismatch cost }
 
 // bench measures all methods on one filesystem and shape.
@@ -60,7 +60,7 @@ type bench struct {
 	log     io.Writer
 	methods []method
 	costs   []costs // of each method
-	table   string  // the file with what the kubelet's method left
+	table   string  // the file with the result of the kubelet's method
 }
 
 func (b *bench) run(ctx context.Context) error {
@@ -89,7 +89,7 @@ func (b *bench) plant(ctx context.Context, image string) error {
 	return b.mounted(ctx, image, func() error { return plant(ctx, b.space.root(), b.shape, b.opts.files) })
 }
 
-// mounted does something while an image is mounted.
+// mounted calls do while an image is mounted.
 func (b *bench) mounted(ctx context.Context, image string, do func() error) error {
 	if err := b.space.mount(ctx, b.fs, image); err != nil {
 		return err
@@ -130,7 +130,7 @@ func (b *bench) measure(ctx context.Context, pristine string, i int) error {
 	return os.Remove(warm)
 }
 
-// warm measures a first and a second walk with all inodes in memory, and checks what they left.
+// warm measures a first and a second walk with all inodes in memory, and checks the result.
 func (b *bench) warm(ctx context.Context, m method, c *costs) error {
 	if err := tabulate(ctx, b.space.root(), io.Discard); err != nil {
 		return err
@@ -144,7 +144,7 @@ func (b *bench) warm(ctx context.Context, m method, c *costs) error {
 	return b.compare(ctx)
 }
 
-// timed keeps the cheapest of all times that the method was measured.
+// timed keeps the lowest of the method's costs.
 func (b *bench) timed(ctx context.Context, m method, best *cost) error {
 	begin, used := time.Now(), cpuTime()
 	if err := m.apply(ctx, b.space.root()); err != nil {
@@ -156,16 +156,16 @@ func (b *bench) timed(ctx context.Context, m method, best *cost) error {
 	return nil
 }
 
-// mismatch measures OnRootMismatch on a volume whose root is right.
+// mismatch measures OnRootMismatch on a volume whose root has the right owner and permissions.
 func (b *bench) mismatch(ctx context.Context, best *cost) error {
 	return b.timed(ctx, method{apply: ours(ownership.Request{Policy: ownership.OnRootMismatch})}, best)
 }
 
-// cpuTime is what this process and its children have used.
+// cpuTime returns the CPU time that this process and its children have used.
 func cpuTime() (used time.Duration) {
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {
 		var usage unix.Rusage
-		if unix.Getrusage(who, &usage) == nil { // it fails for wrong arguments only (getrusage(2))
+		if unix.Getrusage(who, &usage) == nil { // it fails only for invalid arguments (getrusage(2))
 			used += time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 		}
 	}

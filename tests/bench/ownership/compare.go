@@ -33,8 +33,8 @@ func tabulate(ctx context.Context, root string, out io.Writer) error {
 	return errors.Join(err, lines.Flush())
 }
 
-// compare fails when what is mounted is not as the kubelet's method left it. The first to come, which is
-// the kubelet's, is only written down.
+// compare returns an error if the mounted files differ from the kubelet's result. The first result, which is the
+// kubelet's, is only recorded.
 func (b *bench) compare(ctx context.Context) error {
 	if _, err := os.Stat(b.table); errors.Is(err, os.ErrNotExist) {
 		return writeTable(ctx, b.space.root(), b.table)
@@ -54,7 +54,7 @@ func writeTable(ctx context.Context, root, path string) error {
 	return errors.Join(tabulate(ctx, root, file), file.Close())
 }
 
-// sameLines fails with the first line that differs.
+// sameLines returns an error with the first line that differs.
 func sameLines(path, want string) error {
 	got, err := os.Open(path)
 	if err != nil {

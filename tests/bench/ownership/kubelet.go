@@ -13,10 +13,10 @@ const (
 	kubeletDirectory             = kubeletFile | 0o110 | fs.ModeSetgid
 )
 
-// kubelet does what the kubelet does for a pod's fsGroup, as its documentation and its source say: one
-// path after the other, each looked at, given to the group and given its permissions whether it has them
-// or not, a directory after what is in it. The names of a directory are read at once and are not sorted.
-// As there, an entry that cannot be changed is passed over.
+// kubelet does the same as the kubelet for a pod's fsGroup, according to its documentation and source: one path after
+// the other is examined, given to the group, and given its permissions, even if it already has them. A directory
+// follows its entries. The names of a directory are read at once and are not sorted. As in the kubelet, an entry that
+// cannot be changed is skipped.
 func kubelet(ctx context.Context, root string, gid uint32) error {
 	info, err := os.Lstat(root)
 	if err != nil {
@@ -37,7 +37,7 @@ func kubeletVisit(ctx context.Context, path string, info fs.FileInfo, gid int) e
 
 func kubeletDescend(ctx context.Context, dir string, gid int) error {
 	if ctx.Err() != nil {
-		return context.Cause(ctx) // the kubelet's goes on; the benchmark must end when it is told to
+		return context.Cause(ctx) // the kubelet would continue; the benchmark must end on request
 	}
 	names, err := kubeletNames(dir)
 	if err != nil {
@@ -61,11 +61,11 @@ func kubeletNames(dir string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = file.Close() }() // a directory has nothing to write back
+	defer func() { _ = file.Close() }() // a directory has no data to write back
 	return file.Readdirnames(-1)
 }
 
-// kubeletChange ignores errors, which the kubelet only logs. The comparison of the outcomes shows them.
+// kubeletChange ignores errors, which the kubelet only logs. The comparison of the results shows them.
 func kubeletChange(path string, info fs.FileInfo, gid int) {
 	_ = os.Lchown(path, -1, gid)
 	switch {

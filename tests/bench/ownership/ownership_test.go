@@ -24,7 +24,7 @@ func small(t *testing.T, filesystem string) options {
 	return opts
 }
 
-// The run itself compares what the methods leave.
+// The run itself compares the methods' results.
 func TestMethodsAgree(t *testing.T) {
 	for _, fs := range []string{"ext4", "xfs"} {
 		opts := small(t, fs)
@@ -49,7 +49,7 @@ func wantEmpty(t *testing.T, dir string) {
 	}
 }
 
-// A method that leaves anything else than the kubelet's is found out.
+// A method with a result that differs from the kubelet's is detected.
 func TestDifferenceIsFound(t *testing.T) {
 	opts := small(t, "ext4")
 	space, err := newWorkspace(t.Context(), opts.dir)
@@ -69,7 +69,7 @@ func TestDifferenceIsFound(t *testing.T) {
 	}
 }
 
-// What a killed run left is removed by the next one, but not what a living one has.
+// A run removes the leftovers of a killed run, but not the files of a running one.
 func TestStaleWorkspaces(t *testing.T) {
 	opts := small(t, "ext4")
 	dead, err := newWorkspace(t.Context(), opts.dir)

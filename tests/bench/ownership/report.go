@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// report prints what was measured. A ratio is how many times as fast as the kubelet's method one is.
+// report prints the measurements. A ratio is the speed relative to the kubelet's method.
 func (b *bench) report(out io.Writer) {
 	fmt.Fprintf(out, "\n%s, %s: seconds (CPU seconds), and how many times as fast as the kubelet's method\n", b.fs,
 		b.shape)
@@ -19,7 +19,7 @@ func (b *bench) report(out io.Writer) {
 		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\n", m.name, cell(c.cold, base.cold), cell(c.warm, base.warm),
 			cell(c.again, base.again))
 	}
-	_ = table.Flush() // as with fmt.Fprintf, there is nobody to tell
+	_ = table.Flush() // as with fmt.Fprintf, the error has no receiver
 	last := b.costs[len(b.costs)-1]
 	fmt.Fprintf(out, "  a second stage with OnRootMismatch, after a mount: %.3f ms\n",
 		float64(last.mismatch.wall)/float64(time.Millisecond))

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// shape is how the files of a tree lie.
+// shape is the arrangement of the files in a tree.
 type shape string
 
 const (
@@ -18,10 +18,10 @@ const (
 	flat shape = "flat" // in a single directory
 )
 
-// perDirectory is how many files a directory of a wide tree has.
+// perDirectory is the number of files in a directory of a wide tree.
 const perDirectory = 1000
 
-// directories returns how many directories a tree has below its root.
+// directories returns the number of directories below a tree's root.
 func (s shape) directories(files int) int {
 	if s == flat {
 		return 1
@@ -29,7 +29,7 @@ func (s shape) directories(files int) int {
 	return max(1, files/perDirectory)
 }
 
-// plant makes a tree of empty files that belong to root.
+// plant creates a tree of empty files that belong to root.
 func plant(ctx context.Context, root string, s shape, files int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(2)
@@ -49,7 +49,7 @@ func plantDirectory(ctx context.Context, root string, d, directories, files int)
 	if err != nil {
 		return os.NewSyscallError("open", err)
 	}
-	defer func() { _ = unix.Close(fd) }() // a directory has nothing to write back
+	defer func() { _ = unix.Close(fd) }() // a directory has no data to write back
 	for f := d; f < files; f += directories {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -61,8 +61,8 @@ func plantDirectory(ctx context.Context, root string, d, directories, files int)
 	return nil
 }
 
-// plantEntry makes one entry. Most are as a program makes them that knows nothing of groups; there are also
-// programs, private files, symlinks, links to the entry before, setuid programs and directories.
+// plantEntry creates one entry. Most are like those of a program that does not use groups. There are also programs,
+// private files, symlinks, hard links to the previous entry, setuid programs and directories.
 func plantEntry(dir, number int) error {
 	name := fmt.Sprintf("file-%07d", number)
 	switch kind := number / 7 % 1000; {

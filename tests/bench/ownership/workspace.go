@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the name of every directory that a run makes.
+// prefix is the prefix of the name of every directory of a run.
 const prefix = "stowage-ownership-bench-"
 
-// workspace is a directory for the images and their mount. It is locked while its run lives.
+// workspace is a directory for the images and their mount. It is locked while its run is alive.
 type workspace struct {
 	dir    string
 	lock   *os.File
 	copies int
 }
 
-// newWorkspace makes a workspace below parent, after removing those of runs that were killed.
+// newWorkspace creates a workspace below parent, after removing those of killed runs.
 func newWorkspace(ctx context.Context, parent string) (*workspace, error) {
 	stale, err := filepath.Glob(filepath.Join(parent, prefix+"*"))
 	if err != nil {
@@ -59,7 +59,7 @@ func lockDir(dir string) (*os.File, error) {
 func removeStale(ctx context.Context, dir string) error {
 	lock, err := lockDir(dir)
 	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist) {
-		return nil // Its run lives, or cleaned up just now.
+		return nil // Its run is alive, or has just cleaned up.
 	}
 	if err != nil {
 		return err
@@ -71,7 +71,7 @@ func removeStale(ctx context.Context, dir string) error {
 	return w.close()
 }
 
-// root is where the image is mounted.
+// root returns the mount point of the image.
 func (w *workspace) root() string { return filepath.Join(w.dir, "mount") }
 
 func (w *workspace) image(name string) string { return filepath.Join(w.dir, name+".image") }
@@ -85,26 +85,26 @@ func (w *workspace) close() error {
 	return errors.Join(os.RemoveAll(w.dir), w.lock.Close())
 }
 
-// format makes an image that has room for the files.
+// format creates an image with enough space for the files.
 func (w *workspace) format(ctx context.Context, fs, image string, files int) error {
 	file, err := os.Create(image)
 	if err != nil {
 		return err
 	}
-	// Inodes of 256 and 512 bytes, directories, and a log as large as the volume of a pod has.
+	// For inodes of 256 and 512 bytes, directories, and a log of the size that a pod's volume has.
 	if err := errors.Join(file.Truncate(1<<30+int64(files)*3072), file.Close()); err != nil {
 		return err
 	}
 	if fs == "xfs" {
 		return command(ctx, "mkfs.xfs", "-q", image)
 	}
-	// Without lazy work, which would go on under the measurement.
+	// Without lazy initialization, which would continue during the measurement.
 	return command(ctx, "mkfs.ext4", "-q", "-N", strconv.Itoa(files+files/100+1000), "-E",
 		"lazy_itable_init=0,lazy_journal_init=0", image)
 }
 
-// mount mounts an image through a loop device that ends with the mount. A mount namespace that somebody has made
-// meanwhile may still hold the mount of another copy, with the same UUID.
+// mount mounts an image through a loop device that ends with the mount. A mount namespace that another process has
+// created in the meantime may still contain the mount of another copy, with the same UUID.
 func (w *workspace) mount(ctx context.Context, fs, image string) error {
 	options := "loop"
 	if fs == "xfs" {
@@ -117,15 +117,15 @@ func (w *workspace) unmount(context.Context) error {
 	return os.NewSyscallError("umount", unix.Unmount(w.root(), unix.UMOUNT_NOFOLLOW))
 }
 
-// copyOf copies an image under a name that was never used: a loop device that somebody else still looks at
-// lives on after its mount, and would be taken again with what it remembers.
+// copyOf copies an image under a new name: a loop device that another process still holds open outlives its mount, and
+// would be reused with its cached data.
 func (w *workspace) copyOf(ctx context.Context, image string) (string, error) {
 	w.copies++
 	fresh := w.image(fmt.Sprint("copy-", w.copies))
 	return fresh, command(ctx, "cp", "--sparse=always", image, fresh)
 }
 
-// forget drops what of a file is in memory, as after a start of the machine.
+// forget drops the cached data of a file, as after a reboot.
 func forget(image string) error {
 	file, err := os.Open(image)
 	if err != nil {
