@@ -15,13 +15,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
-// place is where the volume is.
+// place is the location of the volume.
 type place struct {
 	Handle string
 	Path   string // the image or the directory
 }
 
-// at returns where the volume is: in a folder of its own, or where the local backend has put it.
+// at returns the location of the volume: its own folder, or the one that the local backend chose.
 func (w *world) at() place {
 	if w.found.Handle != "" {
 		return w.found
@@ -30,7 +30,7 @@ func (w *world) at() place {
 	if w.local {
 		data, err := os.ReadFile(w.path("place"))
 		if err != nil || json.Unmarshal(data, &found) != nil {
-			return place{"none", w.path("none")} // not made yet
+			return place{"none", w.path("none")} // not created yet
 		}
 	}
 	w.found = found
@@ -40,10 +40,10 @@ func (w *world) at() place {
 // data is the image or the directory of the volume.
 func (w *world) data() string { return w.at().Path }
 
-// handle is the name of the only volume of a world.
+// handle returns the handle of the only volume of a world.
 func (w *world) handle() string { return w.at().Handle }
 
-// shelf is the least that a backend can be: it knows one volume, and notes nothing.
+// shelf is a minimal backend: it has one volume, and records nothing.
 type shelf struct{ *world }
 
 // Source describes the volume.
@@ -67,7 +67,7 @@ func (w *world) backend(ctx context.Context) (*backends.Instance, error) {
 	return &backends.Instance{Node: shelf{w}, Close: func(context.Context) error { return nil }}, nil
 }
 
-// makeVolume makes an empty volume.
+// makeVolume creates an empty volume.
 func (w *world) makeVolume(ctx context.Context) error {
 	if !w.local {
 		if w.form == directory {
@@ -94,7 +94,7 @@ func (w *world) makeVolume(ctx context.Context) error {
 	return errors.Join(err, backendtest.Close(ctx, instance))
 }
 
-// notePlace writes down where the local backend has put the volume.
+// notePlace records the location that the local backend chose for the volume.
 func (w *world) notePlace(ctx context.Context, instance *backends.Instance, handle string) error {
 	source, err := instance.Node.Source(ctx, backends.Attachment{Handle: handle, Type: w.accessType()})
 	if err != nil {

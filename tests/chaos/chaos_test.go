@@ -24,7 +24,7 @@ var (
 	most       = flag.Int("most", 24, "how many faults of each scenario the short form has about")
 )
 
-// A worker and a victim are this program again.
+// A worker and a victim run this program again.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {
@@ -37,8 +37,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Whatever goes wrong at whatever step, repeating the call leads to where it would have led, and nothing is
-// lost or left.
+// Whatever fails at any step, repeating the call leads to the same result as without the failure, and no data is lost
+// and nothing is left behind.
 func TestChaos(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounting and tracing need root")
@@ -68,7 +68,7 @@ func TestChaos(t *testing.T) {
 	t.Logf("seed %d\n%s", *seed, table.String())
 }
 
-// runScenario runs a scenario and checks what came of it.
+// runScenario runs a scenario and checks the result.
 func runScenario(t *testing.T, o order) *tally {
 	t.Helper()
 	tally := startWorker(t, o)
@@ -84,7 +84,7 @@ func runScenario(t *testing.T, o order) *tally {
 	return tally
 }
 
-// startWorker runs a scenario in a process with a mount namespace of its own.
+// startWorker runs a scenario in a process with its own mount namespace.
 func startWorker(t *testing.T, o order) *tally {
 	t.Helper()
 	o.Root = t.TempDir()
@@ -93,7 +93,7 @@ func startWorker(t *testing.T, o order) *tally {
 		t.Fatal(err)
 	}
 	var out, words bytes.Buffer
-	// A worker that is told to stop takes down what it made.
+	// On SIGTERM, a worker removes its mounts and loop devices.
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", workerMode, string(text))
 	cmd.Cancel = func() error { return cmd.Process.Signal(unix.SIGTERM) }
 	cmd.Stdout, cmd.Stderr = &out, &words
@@ -111,7 +111,7 @@ func startWorker(t *testing.T, o order) *tally {
 	return result
 }
 
-// The harness finds defects that are put there for it.
+// The harness finds planted defects.
 func TestPlanted(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: mounting and tracing need root")

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Loop devices are the one thing that a mount namespace does not keep apart. So a curtain hangs over /sys/block
-// in the worker's namespace: a tmpfs with links to the loop devices that nobody else uses. Without it a scan of
-// all loop devices makes as many calls as the machine has users, and stops for ever at one whose file is on a
-// filesystem of theirs that does not answer. Because what is somebody's now may be the world's in a moment, the
-// curtain is drawn anew before each call, and when a victim begins to look.
+// A mount namespace isolates everything except loop devices. The worker's namespace therefore has a curtain over
+// /sys/block: a tmpfs with links to the loop devices that no other process uses. Without it, the number of calls in a
+// scan of all loop devices would depend on the machine's users, and the scan would hang forever at a device whose file
+// is on their unresponsive filesystem. Because a device of another process may become the world's at any moment, the
+// curtain is updated before each call, and when a victim begins to scan.
 
 const (
 	sysBlock     = "/sys/block"
 	virtualBlock = "/sys/devices/virtual/block"
-	furtherLoops = 16 // so many that may be made later have links that lead nowhere yet
+	furtherLoops = 16 // devices that may be created later have dangling links
 )
 
-// hangCurtain hides the loop devices of others from this process and its victims.
+// hangCurtain hides loop devices of other processes from this process and its victims.
 func hangCurtain() error {
 	if err := unix.Mount("chaos", sysBlock, "tmpfs", 0, ""); err != nil {
 		return fmt.Errorf("mount a tmpfs on %s: %w", sysBlock, err)
@@ -32,7 +32,7 @@ func hangCurtain() error {
 	return nil
 }
 
-// drawCurtain brings it up to date.
+// drawCurtain updates the curtain.
 func (w *world) drawCurtain() error {
 	loops, err := filepath.Glob(virtualBlock + "/loop[0-9]*")
 	if err != nil {
@@ -46,7 +46,7 @@ func (w *world) drawCurtain() error {
 	return nil
 }
 
-// drawLoop shows one loop device, or hides it.
+// drawLoop shows or hides one loop device.
 func (w *world) drawLoop(name string) error {
 	file, err := os.ReadFile(filepath.Join(virtualBlock, name, "loop/backing_file"))
 	link := filepath.Join(sysBlock, name)
@@ -63,11 +63,11 @@ func (w *world) drawLoop(name string) error {
 	return os.Symlink(filepath.Join(virtualBlock, name), link)
 }
 
-// rootName is the name of a worker's directory. It shows in the name of the file of a loop device even when
+// rootName returns the name of a worker's directory. The name is visible in the path of a loop device's file even when
 // the mount namespace is gone.
 func rootName(pid int) string { return fmt.Sprintf("stowage-chaos-%d", pid) }
 
-// sweepDead frees the loop devices of runs whose process is gone, which were killed.
+// sweepDead frees the loop devices of runs that were killed.
 func sweepDead() error {
 	files, err := filepath.Glob(virtualBlock + "/loop[0-9]*/loop/backing_file")
 	if err != nil {
@@ -90,7 +90,7 @@ func sweepDead() error {
 	return nil
 }
 
-// free detaches a loop device; one that holds nothing is free.
+// free detaches a loop device. An unused device is no error.
 func free(name string) error {
 	device, err := os.Open("/dev/" + name)
 	if err != nil {

@@ -15,18 +15,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// bench is where a scenario is run again and again.
+// bench is a world in which a scenario is run repeatedly.
 type bench struct {
 	*world
-	want     map[operation][]string // what is to be seen after each operation
-	origin   []string               // what is to be seen before the disturbed one
-	pristine []string               // what is to be seen when nothing is left
+	want     map[operation][]string // the observation after each operation
+	origin   []string               // the observation before the disturbed operation
+	pristine []string               // the observation when nothing is left
 }
 
-// outcome is what came of one fault.
+// outcome is the result of one fault.
 type outcome struct {
 	met       bool // the fault happened
-	overran   bool // the operation did not end when its time was over
+	overran   bool // the operation did not end within its time
 	violation string
 	reply     *reply
 }
@@ -68,7 +68,7 @@ func (b *bench) undisturbed(ctx context.Context) ([]point, error) {
 	return l.points, b.sound(ctx)
 }
 
-// disturb runs the scenario with one fault and leads the volume through the rest of its life.
+// disturb runs the scenario with one fault, and takes the volume through the rest of its life.
 func (b *bench) disturb(ctx context.Context, f fault, giveUp bool) (o outcome, err error) {
 	if err := b.reset(ctx); err != nil {
 		return o, fmt.Errorf("prepare: %w", err)
@@ -105,10 +105,10 @@ func (b *bench) disturb(ctx context.Context, f fault, giveUp bool) (o outcome, e
 	return o, nil
 }
 
-// victimTime bounds a disturbed operation and what it leaves running.
+// victimTime limits a disturbed operation, and the processes that it leaves running.
 const victimTime = 2 * time.Minute
 
-// killAll ends everything that is traced. Another thread than the tracer's may do that.
+// killAll kills all traced processes. Any thread may call it.
 func (t *tracer) killAll() {
 	_ = unix.Kill(t.victim, unix.SIGKILL) // it may be gone
 	for _, group := range t.groups() {
@@ -116,16 +116,16 @@ func (t *tracer) killAll() {
 	}
 }
 
-// recovery is what an orchestrator does after a call that failed.
+// recovery makes the calls that an orchestrator makes after a failed call.
 type recovery struct {
 	*bench
 	fault   fault
 	calls   int
 	tried   chan struct{} // closed after the first call
-	drained chan struct{} // closed when what survived the victim has ended
+	drained chan struct{} // closed when the processes that survived the victim have ended
 }
 
-// run returns what is wrong, and nothing when all is well.
+// run returns a description of the violation, or an empty string if there is none.
 func (r *recovery) run(ctx context.Context, answer *reply, giveUp bool) string {
 	defer func() {
 		if r.calls == 0 {
@@ -149,8 +149,8 @@ func (r *recovery) run(ctx context.Context, answer *reply, giveUp bool) string {
 	return ""
 }
 
-// children lists the children of this process, which are those of the calls of the recovery: the victim's own
-// have ended when the tracer has drained them (proc_pid_stat(5)).
+// children lists the children of this process, which belong to the calls of the recovery: the victim's own have ended
+// once the tracer has drained them (proc_pid_stat(5)).
 func children() string {
 	files, _ := filepath.Glob("/proc/[0-9]*/stat")
 	parent := fmt.Sprintf(" %d ", os.Getpid())
@@ -190,9 +190,9 @@ func (r *recovery) finish(ctx context.Context, giveUp bool) error {
 	return nil
 }
 
-// seen is what is to be seen, without the folder for notes of releases, which the driver makes when it first needs it.
-// A note that a volume is in use counts as the volume's also where it is in the data directory, as it may be when its
-// pool had no room for it.
+// seen returns the observation without the folder for release notes, which the driver creates on first use. A note that
+// a volume is in use counts as the volume's even if it is in the data directory, where it may be if its pool had no
+// space for it.
 func (r *recovery) seen() []string {
 	lines := slices.DeleteFunc(r.observe(), func(line string) bool { return line == "pool file ~/pool/released" })
 	if f := r.fault; f.kind == failure && f.errno == unix.ENOSPC && strings.HasSuffix(f.point.label(), "/in-use)") {
@@ -205,10 +205,9 @@ func (r *recovery) seen() []string {
 	return lines
 }
 
-// withoutStaleNotes leaves out the notes of what a volume is used for, where it was their change that failed: taking
-// down must not fail for want of a note, and a volume that is not mounted is known not to be. Of a pool that does not
-// answer when it is looked at nobody knows whether a note is there, so that its release is noted too. The next call
-// removes them, or is blamed.
+// withoutStaleNotes removes the notes of a volume's use if their change failed: unstaging must not fail because of a
+// note, and an unmounted volume is known to be unmounted. If a pool does not answer when it is read, it is unknown
+// whether it has a note, so that the release is noted too. The next call must remove these notes.
 func (r *recovery) withoutStaleNotes(lines []string) []string {
 	call := r.fault.point.label()
 	isNote := strings.Contains(call, "~/state/<volume>.json") || strings.Contains(call, "/in-use")
@@ -222,23 +221,23 @@ func (r *recovery) withoutStaleNotes(lines []string) []string {
 	})
 }
 
-// withoutIntent leaves out the record that the volume was being repaired or grown. It outlives the taking
-// back: what was half done is on the device, and nothing else would tell.
+// withoutIntent removes the record of the volume's repair or growth. It outlives the undo: the device is in an
+// intermediate state, which only the record shows.
 func (r *recovery) withoutIntent(lines []string) []string {
 	return slices.DeleteFunc(lines, func(line string) bool {
 		return (r.grownMiB > 0 || r.dirty) && strings.HasPrefix(line, "state file ~/state/repairing/")
 	})
 }
 
-// How often an orchestrator must ask again at most. A call that says that it is busy or that storage does not answer
-// says that waiting helps: it may take as many tries as fit into a time that no busy machine needs.
+// The limits of an orchestrator's retries. Busy and Unavailable mean that waiting helps: such a call may take as many
+// tries as fit into a time that is sufficient on any busy machine.
 const (
 	tries     = 3
 	waitTime  = 2 * time.Minute
 	waitPause = 20 * time.Millisecond
 )
 
-// repeat makes a call until it succeeds.
+// repeat repeats a call until it succeeds.
 func (r *recovery) repeat(ctx context.Context, op operation) error {
 	for firm, waits, end := 0, 0, time.Now().Add(waitTime); ; {
 		err := r.call(ctx, op)
@@ -258,7 +257,7 @@ func (r *recovery) repeat(ctx context.Context, op operation) error {
 	}
 }
 
-// afterCall lets what survived the victim go on after the first call has met it.
+// afterCall lets the processes that survived the victim continue after the first call has met them.
 func (r *recovery) afterCall() {
 	if r.calls++; r.calls == 1 {
 		close(r.tried)
@@ -266,7 +265,7 @@ func (r *recovery) afterCall() {
 	}
 }
 
-// sound has the tools of the filesystem look for damage, without repairing any.
+// sound checks for damage with the filesystem's own tools, without repair.
 func (b *bench) sound(ctx context.Context) error {
 	if b.form != image {
 		return nil
@@ -283,7 +282,7 @@ func (b *bench) sound(ctx context.Context) error {
 	return nil
 }
 
-// sweep takes down what a violation left.
+// sweep removes the leftovers of a violation.
 func (b *bench) sweep(ctx context.Context) error {
 	for range 3 {
 		for _, m := range b.mountPoints() {

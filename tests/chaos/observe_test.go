@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// observe describes all of the world that an operation can change, a line each, without what differs
-// between two undisturbed runs.
+// observe describes everything that an operation can change, in one line each, without details that differ between two
+// undisturbed runs.
 func (w *world) observe() []string {
 	d := newDescriber(w.root)
 	var lines []string
@@ -32,7 +32,7 @@ func (w *world) observe() []string {
 	return lines
 }
 
-// mountPoints lists what is mounted below the root.
+// mountPoints lists the mounts below the root.
 func (w *world) mountPoints() []*mountinfo.Info {
 	infos, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.root))
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *world) mounts() []string {
 		mode, _, _ := strings.Cut(m.Options, ",")
 		super, _, _ := strings.Cut(m.VFSOptions, ",")
 		if m.FSType == "tmpfs" || m.FSType == "devtmpfs" {
-			super = "" // that of the machine
+			super = "" // the machine's own options
 		}
 		lines = append(lines, fmt.Sprintf("mount %s: %s %s of %s %s", m.Mountpoint, m.FSType, mode, m.Root, super))
 	}
@@ -71,7 +71,7 @@ func (w *world) loops() []string {
 	return lines
 }
 
-// loopDirs are the directories in sysfs of the world's loop devices.
+// loopDirs returns the sysfs directories of the world's loop devices.
 func (w *world) loopDirs() []string {
 	all, _ := filepath.Glob(virtualBlock + "/loop[0-9]*")
 	return slices.DeleteFunc(all, func(dir string) bool {
@@ -80,10 +80,10 @@ func (w *world) loopDirs() []string {
 	})
 }
 
-// state lists the files of the Service, with what records say. A record for which the disk had no room is in the room
-// that was kept, and is listed as the file that it stands for.
+// state lists the files of the Service, with the content of records. A record for which the disk had no space is in the
+// reserved file, and is listed as the file that it replaces.
 func (w *world) state() []string {
-	files := map[string]string{} // what they say, by their paths
+	files := map[string]string{} // their content, by path
 	kept := filepath.Join(w.path("state"), "spare")
 	_ = filepath.WalkDir(w.path("state"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || path == kept {
@@ -91,7 +91,7 @@ func (w *world) state() []string {
 		}
 		files[path] = ""
 		if filepath.Dir(path) == w.path("state") && strings.HasSuffix(path, ".json") {
-			data, _ := os.ReadFile(path) // What cannot be read is no record.
+			data, _ := os.ReadFile(path) // An unreadable file is no record.
 			files[path] = ": " + record(data)
 		}
 		return nil
@@ -106,16 +106,16 @@ func (w *world) state() []string {
 	return lines
 }
 
-// notes are those in the room that is kept, if there is any.
+// notes returns the notes in the reserved file, if it exists.
 func notes(path string) map[string][]byte {
 	if _, err := os.Lstat(path); err != nil {
-		return nil // To open it would make it.
+		return nil // Opening it would create it.
 	}
-	room, _ := spare.Open(path) // Without room there is none.
+	room, _ := spare.Open(path) // Without the file there are no notes.
 	return room.Notes()
 }
 
-// pool lists the files of the local backend, but for those in a volume.
+// pool lists the files of the local backend, except those in a volume.
 func (w *world) pool() []string {
 	if !w.local {
 		return nil
@@ -136,7 +136,7 @@ func (w *world) pool() []string {
 	return lines
 }
 
-// record is the last line of a file of the ledger, without numbers.
+// record returns the last line of a ledger file, without numbers.
 func record(data []byte) string {
 	lines := bytes.Split(bytes.TrimSuffix(data, []byte{'\n'}), []byte{'\n'})
 	var found map[string]any
@@ -158,7 +158,7 @@ func record(data []byte) string {
 	return string(text)
 }
 
-// places lists the entries of the directories that mounts are made in.
+// places lists the entries of the directories of mount points.
 func (w *world) places() []string {
 	lines := list(filepath.Dir(w.targetPath()))
 	if !w.mounted(w.stagingPath()) {
@@ -183,7 +183,7 @@ func (w *world) mounted(path string) bool {
 	return slices.ContainsFunc(w.mountPoints(), func(m *mountinfo.Info) bool { return m.Mountpoint == path })
 }
 
-// contents says what can be read where the volume shows.
+// contents describes the readable data at the volume's mount points.
 func (w *world) contents() []string {
 	var lines []string
 	for _, place := range []string{w.stagingPath(), w.stagingPath() + "/device", w.targetPath()} {
@@ -215,7 +215,7 @@ func (w *world) contentAt(place string) string {
 	return fmt.Sprintf("as written, %d blocks of %d bytes%s", stat.Blocks, stat.Bsize, ownership(place))
 }
 
-// ownership says to whom the entries of a volume belong.
+// ownership describes the owners of a volume's entries.
 func ownership(place string) string {
 	sum := sha256.New()
 	var root unix.Stat_t
@@ -227,7 +227,7 @@ func ownership(place string) string {
 		if err == nil {
 			err = unix.Lstat(path, &stat)
 		}
-		_, _ = fmt.Fprintln(sum, strings.TrimPrefix(path, place), stat.Mode, stat.Uid, stat.Gid) // a hash takes everything
+		_, _ = fmt.Fprintln(sum, strings.TrimPrefix(path, place), stat.Mode, stat.Uid, stat.Gid) // a hash never fails
 		return err
 	})
 	if err != nil {
@@ -236,7 +236,7 @@ func ownership(place string) string {
 	return fmt.Sprintf(", group %d, mode %o, ownership %x", root.Gid, root.Mode, sum.Sum(nil)[:4])
 }
 
-// difference says what two observations do not have in common; empty when they are the same.
+// difference returns the differences between two observations, or an empty string.
 func difference(want, got []string) string {
 	var b strings.Builder
 	for _, line := range want {

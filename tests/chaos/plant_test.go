@@ -10,16 +10,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// Defects that are planted to see whether the harness finds them.
+// Defects that are planted to check that the harness finds them.
 const (
-	forgetsLoop   = "forgets-loop"   // Unstage leaves a loop device behind when it is repeated
-	formatsTwice  = "formats-twice"  // Stage formats again what a call that was cut short left
-	stacksMounts  = "stacks-mounts"  // Publish binds once more over what is there
-	forgetsGroup  = "forgets-group"  // Stage hands the volume out without having given it to the group
-	claimsSuccess = "claims-success" // Unpublish fails and says that it did not
+	forgetsLoop   = "forgets-loop"   // a repeated Unstage leaves a loop device behind
+	formatsTwice  = "formats-twice"  // Stage formats again after an interrupted call
+	stacksMounts  = "stacks-mounts"  // Publish adds another bind mount over an existing one
+	forgetsGroup  = "forgets-group"  // Stage succeeds without changing the group
+	claimsSuccess = "claims-success" // Unpublish fails and reports success
 )
 
-// planted puts a defect into a Service.
+// planted adds a defect to a Service.
 func (w *world) planted(service *node.Service) operator {
 	if w.plant == "" {
 		return service
@@ -33,11 +33,10 @@ type defective struct {
 	w *world
 }
 
-// again reports whether this is the repetition of a call: a victim began one before, and its volume is
-// recorded or mounted.
+// again reports whether this call is a retry: a previous victim has started it, and its volume is recorded or mounted.
 func (d defective) again() bool { return len(d.w.state()) > 0 || d.w.mounted(d.w.stagingPath()) }
 
-// Stage formats or leaves the group out.
+// Stage formats again, or omits the group.
 func (d defective) Stage(ctx context.Context, request node.StageRequest) error {
 	switch {
 	case d.w.plant == formatsTwice && d.again() && !d.w.mounted(d.w.stagingPath()):
@@ -58,7 +57,7 @@ func (d defective) Publish(ctx context.Context, request node.PublishRequest) err
 	return unix.Mount(request.StagingPath, request.TargetPath, "", unix.MS_BIND, "")
 }
 
-// Unpublish says that all went well.
+// Unpublish always reports success.
 func (d defective) Unpublish(ctx context.Context, volume, target string) error {
 	err := d.Service.Unpublish(ctx, volume, target)
 	if d.w.plant == claimsSuccess {
@@ -67,7 +66,7 @@ func (d defective) Unpublish(ctx context.Context, volume, target string) error {
 	return err
 }
 
-// Unstage leaves a loop device.
+// Unstage leaves a loop device behind.
 func (d defective) Unstage(ctx context.Context, volume, path string) error {
 	again := !d.w.mounted(d.w.stagingPath())
 	if err := d.Service.Unstage(ctx, volume, path); err != nil || d.w.plant != forgetsLoop || !again {
@@ -76,7 +75,7 @@ func (d defective) Unstage(ctx context.Context, volume, path string) error {
 	return attach(d.w.data())
 }
 
-// attach attaches an image to a loop device that stays.
+// attach attaches an image to a loop device that persists.
 func attach(path string) error {
 	image, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -87,7 +86,7 @@ func attach(path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = control.Close() }() // nothing is written to it
+	defer func() { _ = control.Close() }() // it is not written to
 	number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 	if err != nil {
 		return err
@@ -96,6 +95,6 @@ func attach(path string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = device.Close() }() // nothing is written to it
+	defer func() { _ = device.Close() }() // it is not written to
 	return unix.IoctlLoopConfigure(int(device.Fd()), &unix.LoopConfig{Fd: uint32(image.Fd())})
 }

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// point is a call at which something can go wrong.
+// point is a call that can fail.
 type point struct {
 	number int // from 1, in the order of an undisturbed run
 	call
-	nth int // how many points of the same label come before
+	nth int // the number of earlier points with the same label
 }
 
 func (p point) String() string {
@@ -35,7 +35,7 @@ func (l *listing) plan(c call) action {
 	return action{}
 }
 
-// labels are what two undisturbed runs must have in common.
+// labels returns the labels, which two undisturbed runs must have in common.
 func labels(points []point) []string {
 	list := make([]string, len(points))
 	for i, p := range points {
@@ -44,7 +44,7 @@ func labels(points []point) []string {
 	return list
 }
 
-// common leaves those of the points that come in another run, too.
+// common returns the points that also occur in another run.
 func common(points, again []point) []point {
 	there := map[string]int{}
 	for _, p := range again {
@@ -53,8 +53,8 @@ func common(points, again []point) []point {
 	return slices.DeleteFunc(points, func(p point) bool { return p.nth >= there[p.label()] })
 }
 
-// thin keeps all points of the driver, and of each command its start, its end and so many of its writes,
-// evenly spaced.
+// thin keeps all points of the driver, and for each command its start, its end and as many writes as most says, evenly
+// spaced.
 func thin(points []point, most int) []point {
 	writes := map[int]int{}
 	for _, p := range points {
@@ -77,7 +77,7 @@ func thin(points []point, most int) []point {
 	return kept
 }
 
-// faultKind is what goes wrong.
+// faultKind is a kind of fault.
 type faultKind string
 
 const (
@@ -88,7 +88,7 @@ const (
 	timeout     faultKind = "time-out"
 )
 
-// fault is something that goes wrong at a point.
+// fault is a fault at a point.
 type fault struct {
 	point point
 	kind  faultKind
@@ -102,14 +102,14 @@ func (f fault) String() string {
 	return fmt.Sprintf("%s: %s", f.point, f.kind)
 }
 
-// hash spreads choices evenly and in the same way in each run.
+// hash makes choices evenly distributed and repeatable.
 func (f fault) hash(seed uint64) uint64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprint(h, seed, f.String()) // a hash takes everything
+	_, _ = fmt.Fprint(h, seed, f.String()) // a hash never fails
 	return h.Sum64()
 }
 
-// faultsAt lists all that can go wrong at a point.
+// faultsAt lists all faults of a point.
 func faultsAt(p point) []fault {
 	kinds := []faultKind{killDriver}
 	if p.command != "" {
@@ -128,8 +128,8 @@ func faultsAt(p point) []fault {
 	return faults
 }
 
-// errnos are those that a call can be made to fail with. Waiting for a child of one's own fails with EINTR
-// only, and neither a program's end nor the giving back of a lease that one has can fail at all.
+// errnos returns the errors that a call can be made to fail with. Waiting for a process's own child fails only with
+// EINTR. A program's exit and the return of a held lease cannot fail.
 func (p point) errnos() []unix.Errno {
 	switch p.name {
 	case "exit_group", "kill", "pidfd_send_signal":
@@ -144,14 +144,14 @@ func (p point) errnos() []unix.Errno {
 	return []unix.Errno{unix.EIO, unix.ENOSPC, unix.EBUSY, unix.EINTR, unix.ETIMEDOUT}
 }
 
-// Arguments by which calls that may hang are told from others that do not.
+// Arguments that identify calls that may hang.
 const (
 	fsconfigCreate = ", 0x6, " // FSCONFIG_CMD_CREATE
 	loopRequest    = ", 0x4c"  // LOOP_*
 	leaseReturned  = ", 0x2"   // F_SETLEASE, F_UNLCK
 )
 
-// mayHang reports whether the kernel can take as long as it likes over a call.
+// mayHang reports whether the kernel may block in the call for any length of time.
 func (p point) mayHang() bool {
 	switch p.name {
 	case "fsconfig":
@@ -164,7 +164,7 @@ func (p point) mayHang() bool {
 	return false
 }
 
-// action is what the tracer does about a fault.
+// action returns the tracer's action for a fault.
 func (f fault) action() action {
 	switch f.kind {
 	case killDriver:
@@ -180,7 +180,7 @@ func (f fault) action() action {
 	return action{errno: f.errno}
 }
 
-// trap is the plan that has one fault happen.
+// trap is the plan that makes one fault happen.
 type trap struct {
 	fault
 	seen int

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// baseline is the volume as it is before each run.
+// baseline returns the path of the volume's state before each run.
 func (w *world) baseline() string { return w.path("baseline") }
 
-// makeBaseline makes the volume with what is in it. A directory is filled anew for each run.
+// makeBaseline creates the volume with its content. A directory is filled again for each run.
 func (w *world) makeBaseline(ctx context.Context) error {
 	if err := errors.Join(w.clearNode(), w.makeVolume(ctx)); err != nil || w.form == directory {
 		return err
@@ -33,7 +33,7 @@ func (w *world) makeBaseline(ctx context.Context) error {
 	return copySparse(w.data(), w.baseline())
 }
 
-// fillImage has the volume formatted by a Service without defects, and puts files on it.
+// fillImage formats the volume with a Service without defects, and writes files to it.
 func (w *world) fillImage(ctx context.Context) error {
 	sound := *w
 	sound.plant, sound.group = "", ""
@@ -49,7 +49,7 @@ func (w *world) fillImage(ctx context.Context) error {
 	return w.soil(ctx)
 }
 
-// soil leaves the filesystem as a loss of power does: what is on the device while it is mounted.
+// soil leaves the filesystem as after a power loss: with the device's content while it is mounted.
 func (w *world) soil(ctx context.Context) error {
 	sound := *w
 	sound.plant, sound.group = "", ""
@@ -70,7 +70,7 @@ func (w *world) soil(ctx context.Context) error {
 	return os.Rename(w.path("soiled"), w.data())
 }
 
-// reset takes the world to the state before the disturbed operation.
+// reset restores the world's state before the disturbed operation.
 func (w *world) reset(ctx context.Context) error {
 	if err := w.clearNode(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (w *world) reset(ctx context.Context) error {
 	return errors.Join(sound.calls(ctx, w.before()), w.growImage())
 }
 
-// growImage makes the volume larger, as ControllerExpandVolume does.
+// growImage enlarges the volume, as ControllerExpandVolume does.
 func (w *world) growImage() error {
 	if w.grownMiB == 0 {
 		return nil
@@ -103,7 +103,7 @@ func (w *world) growImage() error {
 	return os.Truncate(w.data(), w.grownMiB<<20)
 }
 
-// clearNode empties what belongs to the node.
+// clearNode empties the node's directories.
 func (w *world) clearNode() error {
 	for _, dir := range []string{"state", "staging", "pods"} {
 		if err := errors.Join(os.RemoveAll(w.path(dir)), os.MkdirAll(w.path(dir), 0o755)); err != nil {
@@ -113,17 +113,17 @@ func (w *world) clearNode() error {
 	return nil
 }
 
-// content is what a file of the volume holds.
+// content returns the content of a file of the volume.
 func content(name string) []byte {
 	return bytes.Repeat([]byte(fmt.Sprintf("what %s held before\n", name)), 4000)
 }
 
-// fileNames are the files on the volume.
+// fileNames returns the files on the volume.
 func fileNames() []string {
 	return []string{"data", "a/one", "a/two", "b/c/three", "b/c/four"}
 }
 
-// fill puts the files on the volume.
+// fill writes the files to the volume.
 func fill(dir string) error {
 	for _, name := range fileNames() {
 		path := filepath.Join(dir, name)
@@ -134,7 +134,7 @@ func fill(dir string) error {
 	return os.Symlink("/etc/passwd", filepath.Join(dir, "link"))
 }
 
-// verify reads the files back.
+// verify reads and compares the files.
 func verify(dir string) error {
 	var errs []error
 	for _, name := range fileNames() {
@@ -149,7 +149,7 @@ func verify(dir string) error {
 	return errors.Join(errs...)
 }
 
-// rawAt is where the data of a raw volume is.
+// rawAt is the offset of the data on a raw volume.
 const rawAt = 1 << 20
 
 func rawData() []byte { return []byte(strings.Repeat("raw data\n", 4096/9+1)[:4096]) }

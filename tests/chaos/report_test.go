@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 )
 
-// report is the table of all scenarios.
+// report prints the table of all scenarios.
 func report(out io.Writer, tallies []*tally) {
 	errnos := errnoColumns(tallies)
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -59,7 +59,7 @@ func (t *tally) add(o *tally) {
 	}
 }
 
-// details are what does not fit into the table.
+// details prints the data that does not fit into the table.
 func (t *tally) details(out io.Writer) {
 	for _, p := range t.Listing {
 		fmt.Fprintf(out, "%s: %s\n", t.Scenario, p)

@@ -19,13 +19,13 @@ const (
 	unstage   operation = "unstage"
 )
 
-// form is what a volume is.
+// form is the form of a volume.
 type form string
 
 const (
 	directory form = "directory"
 	image     form = "image"
-	raw       form = "raw" // an image that is handed out as a block device
+	raw       form = "raw" // an image that is published as a block device
 )
 
 // scenario is an operation in a situation.
@@ -33,18 +33,18 @@ type scenario struct {
 	name     string
 	form     form
 	fsType   string
-	mib      int64 // the size of the volume when it was made
-	grownMiB int64 // its size when the operation comes, if that is another
+	mib      int64 // the size at the volume's creation
+	grownMiB int64 // the size at the operation, if different
 	op       operation
 	blank    bool // no filesystem yet
 	dirty    bool // it was not unmounted
-	readOnly bool // published for reading only
+	readOnly bool // published read-only
 	group    string
-	torn     bool // staged, and the mount is gone behind the driver's back
-	local    bool // the volume is one of the local backend, whose calls count too
+	torn     bool // staged, but the mount was removed outside the driver
+	local    bool // the volume belongs to the local backend, whose calls are points too
 }
 
-// scenarios are all of them, the cheap ones first.
+// scenarios returns all scenarios, the cheap ones first.
 func scenarios() []scenario {
 	list := []scenario{
 		{name: "directory", form: directory, op: stage},
@@ -81,7 +81,7 @@ func scenarios() []scenario {
 	return list
 }
 
-// imageScenarios are those of one filesystem.
+// imageScenarios returns the scenarios of one filesystem.
 func imageScenarios(fsType string, mib, grown int64) []scenario {
 	base := scenario{form: image, fsType: fsType, mib: mib, op: stage}
 	with := func(name string, change func(*scenario)) scenario {
@@ -111,14 +111,14 @@ func imageScenarios(fsType string, mib, grown int64) []scenario {
 	return list
 }
 
-// mayResize reports whether this process has the capability without which the kernel grows no mounted ext4.
+// mayResize reports whether this process has the capability that the kernel requires to grow a mounted ext4.
 func mayResize() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 }
 
-// before are the operations that lead to the one that is disturbed.
+// before returns the operations that precede the disturbed one.
 func (s scenario) before() []operation {
 	switch s.op {
 	case stage:
@@ -133,7 +133,7 @@ func (s scenario) before() []operation {
 	return nil
 }
 
-// after are the operations that end the volume's life on the node.
+// after returns the operations that end the volume's life on the node.
 func (s scenario) after() []operation {
 	life := []operation{stage, publish, unpublish, unstage}
 	if s.op == expand {
@@ -142,7 +142,7 @@ func (s scenario) after() []operation {
 	return life[slices.Index(life, s.op)+1:]
 }
 
-// undo is how an orchestrator that has given up takes the operation back; empty when it does not.
+// undo returns the operation with which an orchestrator that gives up undoes this one; empty if there is none.
 func (s scenario) undo() operation {
 	switch s.op {
 	case stage:
@@ -154,7 +154,7 @@ func (s scenario) undo() operation {
 	return ""
 }
 
-// accessType is the form in which the volume is asked for.
+// accessType returns the access type of the requests.
 func (s scenario) accessType() backends.AccessType {
 	if s.form == raw {
 		return backends.Block

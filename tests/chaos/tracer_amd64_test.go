@@ -2,7 +2,7 @@ package chaos
 
 import "golang.org/x/sys/unix"
 
-// registers are the number and the arguments of a call that is about to be made.
+// registers holds the number and the arguments of a call that is about to be made.
 type registers struct {
 	number uint64
 	args   [6]uint64
@@ -17,7 +17,7 @@ func readCall(tid int) (registers, error) {
 	return registers{r.Orig_rax, [6]uint64{r.Rdi, r.Rsi, r.Rdx, r.R10, r.R8, r.R9}}, nil
 }
 
-// failCall has the call at which a thread is stopped skipped, and the errno returned.
+// failCall skips the call at which a thread is stopped, and makes it return the errno.
 func failCall(tid int, errno unix.Errno) error {
 	var r unix.PtraceRegs
 	if err := unix.PtraceGetRegs(tid, &r); err != nil {
@@ -28,7 +28,7 @@ func failCall(tid int, errno unix.Errno) error {
 	return unix.PtraceSetRegs(tid, &r)
 }
 
-// oldCalls are those that newer machines do not have.
+// oldCalls returns the calls that newer architectures do not have.
 func oldCalls() []syscallInfo {
 	return []syscallInfo{
 		{unix.SYS_OPEN, "open", "p", 0}, {unix.SYS_STAT, "stat", "p", 0}, {unix.SYS_LSTAT, "lstat", "p", 0},

@@ -2,9 +2,8 @@ package chaos
 
 import "golang.org/x/sys/unix"
 
-// syscallInfo tells which system calls are points and what their arguments are: "a" is a directory's
-// descriptor that belongs to the path after it, "p" a path, "f" a descriptor, "s" a string, "n" a number,
-// "-" something that says nothing.
+// syscallInfo describes a system call that is a point, and its arguments: "a" is a directory's descriptor for the path
+// after it, "p" a path, "f" a descriptor, "s" a string, "n" a number, "-" an irrelevant argument.
 type syscallInfo struct {
 	number uint64
 	name   string
@@ -12,19 +11,19 @@ type syscallInfo struct {
 	flags  int
 }
 
-// What is special about a call.
+// Special properties of a call.
 const (
-	writes   = 1 << iota // changes a file: one of these is a point in a command
+	writes   = 1 << iota // changes a file: only such a call is a point in a command
 	onFile               // counts only on a file, device or kernel object, not on a pipe or socket
 	onLock               // counts only for F_SETLEASE and F_OFD_SETLK
 	onVfork              // counts only when it starts a process
 	onEnding             // is a point in a command only
 )
 
-// endMark is the number by which the victim says that its operation is over: prctl(endMark).
+// endMark is the number with which the victim reports the end of its operation: prctl(endMark).
 const endMark = 0x53746f77
 
-// callTable lists the calls that touch the world outside the process.
+// callTable lists the calls that affect the world outside the process.
 func callTable() []syscallInfo {
 	return append(oldCalls(), []syscallInfo{
 		{unix.SYS_OPENAT, "openat", "ap", 0}, {unix.SYS_OPENAT2, "openat2", "ap", 0},
@@ -69,5 +68,5 @@ func callTable() []syscallInfo {
 	}...)
 }
 
-// isEnd reports whether a call is the mark of the operation's end.
+// isEnd reports whether a call marks the end of the operation.
 func (r registers) isEnd() bool { return r.number == unix.SYS_PRCTL && r.args[0] == endMark }

@@ -11,19 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// describer turns calls into text.
+// describer converts calls to text.
 type describer struct {
 	calls map[uint64]syscallInfo
 	rules []rule
 }
 
-// rule replaces what differs from run to run.
+// rule replaces text that differs between runs.
 type rule struct {
 	what *regexp.Regexp
 	with string
 }
 
-// newDescriber makes one for a world below a root.
+// newDescriber returns a describer for a world below a root.
 func newDescriber(root string) describer {
 	d := describer{calls: map[uint64]syscallInfo{}, rules: []rule{
 		{regexp.MustCompile(regexp.QuoteMeta(root)), "~"},
@@ -50,7 +50,7 @@ func (d describer) normalise(text string) string {
 	return text
 }
 
-// describe turns a call into text and reports whether it is a point.
+// describe converts a call to text, and reports whether it is a point.
 func (t *tracer) describe(tid int, task *task, r registers) (c call, counts bool) {
 	info, known := t.describer.calls[r.number]
 	if !known || r.number == unix.SYS_PRCTL {
@@ -67,7 +67,7 @@ func (t *tracer) describe(tid int, task *task, r registers) (c call, counts bool
 	return c, true
 }
 
-// countsAs reports whether a call in the table is a point in this use of it.
+// countsAs reports whether this use of a call in the table is a point.
 func countsAs(info syscallInfo, tid int, c call, r registers) bool {
 	switch {
 	case info.flags&onLock != 0 && r.args[1] != unix.F_SETLEASE && r.args[1] != unix.F_OFD_SETLK:
@@ -85,7 +85,7 @@ func countsAs(info syscallInfo, tid int, c call, r registers) bool {
 // starting is the name of a process that has not executed its program yet.
 const starting = "child"
 
-// onRealFile reports whether a descriptor is of something other than a pipe, a socket or a means of waiting.
+// onRealFile reports whether a descriptor refers to a real file, as opposed to a pipe, a socket or a polling object.
 func onRealFile(tid int, fd uint64) bool {
 	path := descriptor(tid, fd)
 	switch {
@@ -97,7 +97,7 @@ func onRealFile(tid int, fd uint64) bool {
 	return !strings.HasPrefix(path, "/dev/null") && !strings.HasSuffix(path, outputFile)
 }
 
-// descriptor returns what a descriptor of a thread leads to, in the words of /proc.
+// descriptor returns the target of a thread's descriptor, as /proc shows it.
 func descriptor(tid int, fd uint64) string {
 	if int32(fd) == unix.AT_FDCWD {
 		return ""
@@ -109,7 +109,7 @@ func descriptor(tid int, fd uint64) string {
 	return path
 }
 
-// arguments turns the arguments of a call into text.
+// arguments converts the arguments of a call to text.
 func arguments(tid int, kinds string, r registers) []string {
 	var texts []string
 	dir := ""
@@ -131,7 +131,7 @@ func arguments(tid int, kinds string, r registers) []string {
 	return texts
 }
 
-// joined is a path with the directory that it is relative to.
+// joined returns a path with the directory that it is relative to.
 func joined(dir, path string) string {
 	if filepath.IsAbs(path) || dir == "" {
 		return path
@@ -139,7 +139,7 @@ func joined(dir, path string) string {
 	return strings.TrimSuffix(dir+"/"+path, "/")
 }
 
-// text reads a string of a thread's memory, process_vm_readv(2): at most one page, never over the end of it.
+// text reads a string from a thread's memory, process_vm_readv(2): at most one page, never across a page boundary.
 func text(tid int, address uint64) string {
 	const page = 4096
 	if address == 0 {

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The classic BPF instructions that the filter is made of (linux/bpf_common.h, linux/seccomp.h).
+// The classic BPF instructions of the filter (linux/bpf_common.h, linux/seccomp.h).
 const (
 	loadWord    = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	jumpIfEqual = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	answer      = unix.BPF_RET | unix.BPF_K
 )
 
-// traceMe has all threads of this process, and all that they start, stop at the calls of the table from now
+// traceMe makes all threads of this process, and all processes that they start, stop at the calls of the table from now
 // on. Without a tracer those calls fail with ENOSYS.
 func traceMe() error {
 	filter := traceFilter()
@@ -27,7 +27,7 @@ func traceMe() error {
 	return nil
 }
 
-// traceFilter looks at the number of a call, which is the first word of struct seccomp_data.
+// traceFilter checks the number of a call, which is the first word of struct seccomp_data.
 func traceFilter() []unix.SockFilter {
 	filter := []unix.SockFilter{{Code: loadWord}}
 	for _, info := range callTable() {
@@ -38,7 +38,7 @@ func traceFilter() []unix.SockFilter {
 	return append(filter, unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW})
 }
 
-// endOfOperation tells the tracer that the operation is over.
+// endOfOperation reports the end of the operation to the tracer.
 func endOfOperation() {
-	_, _, _ = unix.Syscall(unix.SYS_PRCTL, endMark, 0, 0) // fails with EINVAL, and was heard
+	_, _, _ = unix.Syscall(unix.SYS_PRCTL, endMark, 0, 0) // fails with EINVAL, but the tracer sees it
 }

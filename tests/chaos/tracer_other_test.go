@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errMachine fails every test on a machine whose registers the tracer does not know.
+// errMachine fails every test on an unsupported architecture.
 var errMachine = errors.New("the tracer knows the registers of amd64 only")
 
 type registers struct {

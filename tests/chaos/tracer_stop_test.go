@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopped serves one stop of a thread.
+// stopped handles one stop of a thread.
 func (t *tracer) stopped(tid int, status unix.WaitStatus) error {
 	task, err := t.task(tid)
 	if err != nil {
@@ -34,7 +34,7 @@ func (t *tracer) stopped(tid int, status unix.WaitStatus) error {
 	return unix.PtraceCont(tid, int(signal))
 }
 
-// task returns what is known of a thread; one that is new is looked up.
+// task returns the state of a thread, and looks up a new one.
 func (t *tracer) task(tid int) (*task, error) {
 	if known, ok := t.tasks[tid]; ok {
 		return known, nil
@@ -64,7 +64,7 @@ func groupOf(tid int) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(string(line)))
 }
 
-// executed notes the name of the program that a process runs from now on.
+// executed records the name of the program that a process now runs.
 func (t *tracer) executed(tid int, task *task) {
 	if task.group == t.victim {
 		return
@@ -75,7 +75,7 @@ func (t *tracer) executed(tid int, task *task) {
 	}
 }
 
-// atCall asks the plan what is to be done with a call, and does it.
+// atCall asks the plan for the action at a call, and executes it.
 func (t *tracer) atCall(tid int, task *task) error {
 	regs, err := readCall(tid)
 	if err != nil {
@@ -92,11 +92,11 @@ func (t *tracer) atCall(tid int, task *task) error {
 	return t.act(tid, c, t.plan(c))
 }
 
-// holdLimit is how long a call is held if the operation does not end before: more than the time that the
-// pipeline gives a command to die.
+// holdLimit limits the time that a call is held if the operation does not end earlier. It is longer than the time that
+// the pipeline gives a command to die.
 const holdLimit = 5 * time.Second
 
-// act does what the plan says.
+// act executes the plan's action.
 func (t *tracer) act(tid int, c call, a action) error {
 	for _, who := range a.kill {
 		group := t.victim

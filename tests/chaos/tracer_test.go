@@ -11,36 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tracer runs a victim and stops it before each system call that counts.
+// The tracer runs a victim and stops it before each relevant system call.
 //
-// The victim is started with PTRACE_TRACEME (SysProcAttr.Ptrace) by one thread, which is the tracer from then
-// on: ptrace(2) obeys only the thread that attached, so that everything here runs on one locked thread. The
-// victim runs at full speed until its operation begins. Then it installs a seccomp filter on itself that
-// answers SECCOMP_RET_TRACE for the calls in the table (calls_amd64_test.go) and allows all others: futex,
-// mmap, epoll and the rest of the Go runtime cost nothing and are never seen. The filter is the mark of the
-// beginning; a prctl(2) with a number of our own is the mark of the end. Threads and commands that the victim
-// starts inherit the filter and, by PTRACE_O_TRACECLONE, TRACEFORK and TRACEVFORK, the tracer.
+// One thread, the tracer, starts the victim with PTRACE_TRACEME (SysProcAttr.Ptrace). ptrace(2) accepts requests only
+// from the thread that attached, so that everything here runs on one locked thread. The victim runs at full speed until
+// its operation begins. Then it installs a seccomp filter on itself that returns SECCOMP_RET_TRACE for the calls in the
+// table (tracer_calls_test.go) and allows all others: futex, mmap, epoll and the rest of the Go runtime cost nothing
+// and are never seen. The filter marks the beginning; a prctl(2) with a private number marks the end. Threads and
+// commands of the victim inherit the filter and, by PTRACE_O_TRACECLONE, TRACEFORK and TRACEVFORK, the tracer.
 //
-// So each call of interest becomes one stop (PTRACE_EVENT_SECCOMP), before it is made. At a stop the tracer
-// reads the registers, reads what paths and descriptors the call is about, and asks the plan. The plan says one of:
+// Each relevant call thus causes one stop (PTRACE_EVENT_SECCOMP) before it is made. At a stop the tracer reads the
+// registers and the call's paths and descriptors, and asks the plan, which returns one of:
 //
 //   - proceed: PTRACE_CONT;
-//   - fail: the call's number becomes -1 and its result the errno (seccomp(2), "SECCOMP_RET_TRACE": a tracer can
-//     skip the call so), and the caller sees a call that failed and did nothing;
+//   - fail: the call's number becomes -1 and its result the errno (seccomp(2), "SECCOMP_RET_TRACE": a tracer can thus
+//     skip the call). For the caller, the call has failed without effect;
 //   - kill: the victim, the command, or both get SIGKILL while they are stopped, and the call is never made;
-//   - hold: the caller stays stopped while everybody else goes on, until the victim's operation has ended or a
-//     limit has passed. The victim is told by SIGUSR1 that its request's time is over.
+//   - hold: the caller stays stopped while all others continue, until the victim's operation has ended or a limit has
+//     passed. SIGUSR1 tells the victim that its request's time is over.
 //
-// A kill after a call is a kill before the next one: there is nothing in between that others could see.
+// A kill after a call is a kill before the next one: there is no visible effect in between.
 //
-// A command that survives its killed driver stays traced, for without a tracer its calls would fail with
-// ENOSYS. It stays stopped at its next call, holding what locks it has, until drain lets it run to its end:
-// so a retry meets it for certain. PTRACE_O_EXITKILL sees to it that nothing outlives the tracer.
+// A command that survives its killed driver stays traced, because without a tracer its calls would fail with ENOSYS. It
+// stays stopped at its next call, with its locks, until drain lets it finish: a retry is thus certain to meet it.
+// PTRACE_O_EXITKILL ensures that nothing outlives the tracer.
 //
-// Points are numbered over all threads in the order of their stops. One processor (GOMAXPROCS=1), no garbage
-// collection and no preemption by signals make that order the same in each run, nearly: the label and how often
-// it occurred before, not the number, is what finds a point again, so that a scan of other people's loop
-// devices shifts nothing.
+// Points are numbered over all threads in the order of their stops. One processor (GOMAXPROCS=1), no garbage collection
+// and no preemption by signals make that order almost the same in each run. A point is found again by its label and the
+// number of its earlier occurrences, not by its number, so that a scan of other processes' loop devices changes
+// nothing.
 type tracer struct {
 	victim    int // thread group of the victim
 	commands  map[int]string
@@ -48,9 +47,9 @@ type tracer struct {
 	tasks     map[int]*task // by thread
 	plan      plan
 	describer describer
-	ended     bool // the victim said that its operation is over
+	ended     bool // the victim has reported the end of its operation
 	done      bool // the victim is gone
-	held      int  // the thread that is held; 0 for none
+	held      int  // the held thread; 0 for none
 	heldTill  time.Time
 	overran   bool // the operation did not end while the call was held
 }
@@ -58,20 +57,20 @@ type tracer struct {
 // task is a traced thread.
 type task struct {
 	group   int
-	started bool // its first SIGSTOP is behind it
+	started bool // its first SIGSTOP has been handled
 }
 
-// plan decides what happens at a point.
+// plan decides the action at a point.
 type plan func(c call) action
 
-// action is what is done at a point.
+// action is executed at a point.
 type action struct {
 	errno unix.Errno
 	kill  []target
 	hold  bool
 }
 
-// target is who is killed.
+// target is a process to kill.
 type target int
 
 const (
@@ -84,12 +83,12 @@ type call struct {
 	name    string
 	args    string // normalised
 	group   int
-	command string // the program that makes it; empty for the victim itself
+	command string // the program that makes the call; empty for the victim itself
 	write   bool
 	end     bool // a program's exit
 }
 
-// label is what a call is called in listings, and is recognised by.
+// label identifies a call, also in listings.
 func (c call) label() string {
 	who := ""
 	if c.command != "" {
@@ -101,7 +100,7 @@ func (c call) label() string {
 const traceOptions = unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
 	unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACESECCOMP | unix.PTRACE_O_EXITKILL
 
-// startTraced starts a program that is traced by the calling thread, which must be locked.
+// startTraced starts a program under the tracer, which is the calling, locked thread.
 func startTraced(argv, env []string, output *os.File, d describer, p plan) (*tracer, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
@@ -126,7 +125,7 @@ func startTraced(argv, env []string, output *os.File, d describer, p plan) (*tra
 	return t, unix.PtraceCont(pid, 0)
 }
 
-// run serves all traced threads until the victim is gone. Commands that survive it are left stopped.
+// run handles all traced threads until the victim is gone. Commands that survive it stay stopped.
 func (t *tracer) run() error {
 	for !t.done {
 		if err := t.step(); err != nil {
@@ -136,7 +135,7 @@ func (t *tracer) run() error {
 	return nil
 }
 
-// drain lets the commands that survived the victim run to their end.
+// drain lets the commands that survived the victim finish.
 func (t *tracer) drain() error {
 	t.plan = func(call) action { return action{} }
 	for len(t.tasks) > 0 {
@@ -147,7 +146,7 @@ func (t *tracer) drain() error {
 	return nil
 }
 
-// step waits for one stop and serves it.
+// step waits for one stop and handles it.
 func (t *tracer) step() error {
 	var status unix.WaitStatus
 	options := unix.WALL | unix.WNOTHREAD
@@ -176,10 +175,10 @@ func (t *tracer) step() error {
 	return alive(t.stopped(tid, status))
 }
 
-// holdPoll is how often a held call is looked after.
+// holdPoll is the interval of checks on a held call.
 const holdPoll = time.Millisecond
 
-// waitHeld passes a moment while a call is held, and ends that when its limit has passed.
+// waitHeld waits briefly while a call is held, and releases it when its limit has passed.
 func (t *tracer) waitHeld() {
 	if time.Now().Before(t.heldTill) {
 		<-time.After(holdPoll)
@@ -189,15 +188,15 @@ func (t *tracer) waitHeld() {
 	t.release()
 }
 
-// release lets the held call go on.
+// release lets the held call continue.
 func (t *tracer) release() {
 	if t.held != 0 {
-		_ = unix.PtraceCont(t.held, 0) // it may have been killed meanwhile
+		_ = unix.PtraceCont(t.held, 0) // it may have been killed in the meantime
 		t.held = 0
 	}
 }
 
-// gone forgets a thread that has ended.
+// gone removes a thread that has ended.
 func (t *tracer) gone(tid int) {
 	t.mu.Lock()
 	delete(t.tasks, tid)
@@ -211,7 +210,7 @@ func (t *tracer) gone(tid int) {
 	}
 }
 
-// alive drops the error of a call to a thread that died in its stop.
+// alive ignores the error of a call to a thread that died while stopped.
 func alive(err error) error {
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -219,7 +218,7 @@ func alive(err error) error {
 	return err
 }
 
-// groups lists the thread groups that are traced.
+// groups lists the traced thread groups.
 func (t *tracer) groups() []int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

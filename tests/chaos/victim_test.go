@@ -21,10 +21,10 @@ const (
 	workerMode = "chaos-worker"
 )
 
-// outputFile is where a victim's standard output and error go.
+// outputFile receives a victim's standard output and error.
 const outputFile = "victim-output"
 
-// reply is what the disturbed operation returned.
+// reply is the result of the disturbed operation.
 type reply struct {
 	OK   bool
 	Kind string
@@ -33,7 +33,7 @@ type reply struct {
 
 func (w *world) replyFile() string { return w.path("victim-reply") }
 
-// readReply returns what the last victim's operation returned; nil when it was killed before.
+// readReply returns the result of the last victim's operation, or nil if it was killed before the end.
 func (w *world) readReply() *reply {
 	data, err := os.ReadFile(w.replyFile())
 	if err != nil {
@@ -46,12 +46,12 @@ func (w *world) readReply() *reply {
 	return &r
 }
 
-// victimEnvironment makes the order of system calls the same in each run.
+// victimEnvironment makes the order of system calls repeatable.
 func victimEnvironment() []string {
 	return []string{"GOMAXPROCS=1", "GOGC=off", "GODEBUG=asyncpreemptoff=1", "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 }
 
-// runVictim makes the one call that is disturbed. It is the main function of a victim.
+// runVictim makes the disturbed call. It is the main function of a victim.
 func runVictim(name, root, plant string) int {
 	s, ok := find(name)
 	if !ok {
@@ -74,7 +74,7 @@ func runVictim(name, root, plant string) int {
 	return w.answer(err)
 }
 
-// warmUp makes everything happen that happens once in a process.
+// warmUp does all one-time work of a process.
 func (w *world) warmUp(ctx context.Context, cancel func()) (operator, error) {
 	late := make(chan os.Signal, 1)
 	signal.Notify(late, unix.SIGUSR1)
@@ -82,7 +82,7 @@ func (w *world) warmUp(ctx context.Context, cancel func()) (operator, error) {
 		<-late
 		cancel()
 	}()
-	// The first command of a process asks the kernel what it can do.
+	// The first command of a process probes the kernel's features.
 	if err := exec.CommandContext(ctx, "/bin/true").Run(); err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (w *world) warmUp(ctx context.Context, cancel func()) (operator, error) {
 	return s, err
 }
 
-// answer writes down what the operation returned.
+// answer writes the operation's result to a file.
 func (w *world) answer(err error) int {
 	r := reply{OK: err == nil}
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *world) victim(p plan) (*tracer, error) {
 	argv := []string{os.Args[0], victimMode, w.name, w.root, w.plant}
 	return startTraced(argv, victimEnvironment(), output, newDescriber(w.root), func(c call) action {
 		if c.args == sysBlock {
-			_ = w.drawCurtain() // one that is not up to date shows at most too much or too little of others
+			_ = w.drawCurtain() // an outdated curtain only shows or hides other processes' devices
 		}
 		return p(c)
 	})

@@ -16,39 +16,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// order says what a worker is to do.
+// order is a worker's task.
 type order struct {
 	Scenario string
 	Root     string
 	Plant    string
 	Full     bool
-	Only     int // the number of the only point; 0 for all
-	Most     int // how many runs the short form takes about
+	Only     int // the number of a single point; 0 for all
+	Most     int // the approximate number of runs of the short form
 	Seed     uint64
-	Enough   int // stop after so many violations
+	Enough   int // the number of violations at which to stop
 	List     bool
 }
 
-// tally is what came of a scenario.
+// tally holds the results of a scenario.
 type tally struct {
 	Scenario   string
 	Points     int
-	Calls      int // different names among them
+	Calls      int // the number of different names of calls
 	Kills      int
 	Errors     map[string]int // by the errno's name
 	TimeOuts   int
 	Recovered  int
-	Missed     int // faults whose point did not come
+	Missed     int // faults whose point did not occur
 	Violations []string
-	Overran    []string // points at which a call that hangs held the operation beyond its time
-	Unsteady   []string // what differed between two undisturbed runs
-	Listing    []string // all points, when they were asked for
-	Failure    string   // why the scenario could not be run
+	Overran    []string // points at which a hanging call held the operation beyond its time
+	Unsteady   []string // differences between two undisturbed runs
+	Listing    []string // all points, if requested
+	Failure    string   // the reason if the scenario could not be run
 }
 
 // runWorker runs one scenario. It is the main function of a worker.
 func runWorker(text string, out io.Writer) int {
-	// ptrace(2) obeys one thread only, and the mounts are those of the process.
+	// ptrace(2) requires one thread, and the mounts are the process's.
 	runtime.LockOSThread()
 	var o order
 	if err := json.Unmarshal([]byte(text), &o); err != nil {
@@ -65,7 +65,7 @@ func runWorker(text string, out io.Writer) int {
 	return 0
 }
 
-// work runs a scenario in a tmpfs of its own: memory is fast, and gone with the worker.
+// work runs a scenario in its own tmpfs, which is fast and ends with the worker.
 func work(ctx context.Context, o order) *tally {
 	t := &tally{Scenario: o.Scenario, Errors: map[string]int{}}
 	s, ok := find(o.Scenario)
@@ -89,7 +89,7 @@ func work(ctx context.Context, o order) *tally {
 	return t
 }
 
-// run lists the points and goes through the faults.
+// run lists the points and runs the faults.
 func (b *bench) run(ctx context.Context, o order, t *tally) error {
 	points, err := b.survey(ctx, t)
 	if err != nil {
@@ -113,8 +113,8 @@ func (b *bench) run(ctx context.Context, o order, t *tally) error {
 	return nil
 }
 
-// survey makes the volume and lists the points that two undisturbed runs have in common: another scenario that is
-// attaching a loop device at the same moment leads to calls that come once and not again.
+// survey creates the volume and lists the points that two undisturbed runs have in common: while another scenario
+// attaches a loop device, calls may occur once and not again.
 func (b *bench) survey(ctx context.Context, t *tally) ([]point, error) {
 	if err := b.makeBaseline(ctx); err != nil {
 		return nil, fmt.Errorf("make the volume: %w", err)
@@ -129,7 +129,7 @@ func (b *bench) survey(ctx context.Context, t *tally) ([]point, error) {
 	return common(points, again), err
 }
 
-// mostTries is how often a fault is tried whose point does not come.
+// mostTries is the number of tries for a fault whose point does not occur.
 const mostTries = 10
 
 // one makes one run and counts it.
@@ -138,7 +138,7 @@ func (b *bench) one(ctx context.Context, o order, f fault, t *tally) error {
 		return err
 	}
 	result, err := b.disturb(ctx, f, f.hash(o.Seed)%2 == 0)
-	// What others do on the machine at the moment decides whether some points come.
+	// Other activity on the machine determines whether some points occur.
 	for tries := 1; err == nil && !result.met && tries < mostTries; tries++ {
 		result, err = b.disturb(ctx, f, f.hash(o.Seed)%2 == 0)
 	}
@@ -155,14 +155,14 @@ func (b *bench) one(ctx context.Context, o order, f fault, t *tally) error {
 	return b.makeBaseline(ctx)
 }
 
-// list writes the points down.
+// list records the points.
 func (t *tally) list(points []point) {
 	for _, p := range points {
 		t.Listing = append(t.Listing, p.String())
 	}
 }
 
-// count enters an outcome.
+// count adds an outcome.
 func (t *tally) count(f fault, o outcome) {
 	switch {
 	case !o.met:
@@ -188,7 +188,7 @@ func (t *tally) count(f fault, o outcome) {
 	t.Violations = append(t.Violations, fmt.Sprintf("%s: %s\n      %s\n      %s", t.Scenario, f, answer, o.violation))
 }
 
-// compare notes what two undisturbed runs do not have in common.
+// compare records the differences between two undisturbed runs.
 func (t *tally) compare(first, second []string) {
 	for i := range max(len(first), len(second)) {
 		if i >= len(first) || i >= len(second) || first[i] != second[i] {
@@ -206,7 +206,7 @@ func at(list []string, i int) string {
 	return list[i]
 }
 
-// names counts different calls.
+// names returns the number of different calls.
 func names(points []point) int {
 	seen := map[string]bool{}
 	for _, p := range points {
@@ -215,7 +215,7 @@ func names(points []point) int {
 	return len(seen)
 }
 
-// writes is how many writes of a command are points.
+// writes returns the number of a command's writes that are points.
 func (o order) writes() int {
 	if o.Full {
 		return 12
@@ -223,8 +223,8 @@ func (o order) writes() int {
 	return 4
 }
 
-// choose picks the faults of this form: all; or at least one time-out and one fault at each name of a call, and
-// of the others as many as there is time for.
+// choose selects the faults of this form: all of them; or at least one timeout, one fault for each name of a call, and
+// as many others as time permits.
 func (o order) choose(points []point) []fault {
 	var chosen, rest, late []fault
 	seen := map[string]bool{}
@@ -237,7 +237,7 @@ func (o order) choose(points []point) []fault {
 			chosen = append(chosen, faults...)
 			continue
 		}
-		if p.name != "ioctl" { // a loop device's request holds to the limit, which is for the full form
+		if p.name != "ioctl" { // a hanging request to a loop device takes the whole limit, which is for the full form
 			late = append(late, slices.DeleteFunc(slices.Clone(faults), func(f fault) bool { return f.kind != timeout })...)
 		}
 		faults = slices.DeleteFunc(faults, func(f fault) bool { return f.kind == timeout })
@@ -264,7 +264,7 @@ func (o order) choose(points []point) []fault {
 	return unique(chosen)
 }
 
-// unique leaves out what was chosen twice.
+// unique removes duplicates.
 func unique(faults []fault) []fault {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(faults, func(f fault) bool {

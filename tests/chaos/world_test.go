@@ -16,13 +16,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// world is a node with one volume, all of it below one directory.
+// world is a node with one volume, all below one directory.
 type world struct {
 	scenario
 	root  string
-	plant string // the defect that is planted; empty for none
+	plant string // the planted defect; empty for none
 
-	found place // where the volume is, once that is known
+	found place // the location of the volume, once it is known
 }
 
 func (w *world) path(elements ...string) string {
@@ -33,7 +33,7 @@ func (w *world) stagingPath() string { return w.path("staging") }
 
 func (w *world) targetPath() string { return w.path("pods", "target") }
 
-// operator is what is disturbed: node.Service, or one with a planted defect.
+// operator is the tested service: node.Service, or one with a planted defect.
 type operator interface {
 	Stage(ctx context.Context, request node.StageRequest) error
 	Publish(ctx context.Context, request node.PublishRequest) error
@@ -42,7 +42,8 @@ type operator interface {
 	Unstage(ctx context.Context, volume, stagingPath string) error
 }
 
-// service makes a new Service on the world's state, as a new process does, and what closes its backend.
+// service creates a new Service on the world's state, as a new process does. It also returns a function that closes its
+// backend.
 func (w *world) service(ctx context.Context) (s operator, closed func() error, err error) {
 	instance, err := w.backend(ctx)
 	if err != nil {
@@ -83,10 +84,10 @@ func (w *world) do(ctx context.Context, s operator, op operation) error {
 	return fmt.Errorf("no operation %q", op)
 }
 
-// callTime is how long an undisturbed call may take.
+// callTime limits an undisturbed call.
 const callTime = 2 * time.Minute
 
-// call makes one call by a fresh Service.
+// call makes one call with a new Service.
 func (w *world) call(ctx context.Context, op operation) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -104,7 +105,7 @@ func (w *world) call(ctx context.Context, op operation) error {
 	return err
 }
 
-// calls makes several, one after the other.
+// calls makes several calls, one after the other.
 func (w *world) calls(ctx context.Context, ops []operation) error {
 	for _, op := range ops {
 		if err := w.call(ctx, op); err != nil {
@@ -114,7 +115,7 @@ func (w *world) calls(ctx context.Context, ops []operation) error {
 	return nil
 }
 
-// copySparse copies a file and leaves out what is zero.
+// copySparse copies a file without its zeros.
 func copySparse(from, to string) error {
 	source, err := os.Open(from)
 	if err != nil {
@@ -125,7 +126,7 @@ func copySparse(from, to string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = target.Close() }() // on a tmpfs nothing is written late
+	defer func() { _ = target.Close() }() // on a tmpfs no data is written late
 	info, err := source.Stat()
 	if err != nil {
 		return err
@@ -133,7 +134,7 @@ func copySparse(from, to string) error {
 	for at := int64(0); ; {
 		from, err := unix.Seek(int(source.Fd()), at, unix.SEEK_DATA)
 		if err != nil {
-			break // ENXIO: nothing but a hole to the end
+			break // ENXIO: only a hole up to the end
 		}
 		if at, err = unix.Seek(int(source.Fd()), from, unix.SEEK_HOLE); err != nil {
 			return err
@@ -145,7 +146,7 @@ func copySparse(from, to string) error {
 	return target.Truncate(info.Size())
 }
 
-// copyRange copies the blocks of a range that hold something.
+// copyRange copies the nonzero blocks of a range.
 func copyRange(target io.WriterAt, source io.ReaderAt, from, to int64) error {
 	var zero [64 << 10]byte
 	block := make([]byte, len(zero))
