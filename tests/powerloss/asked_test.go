@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestTheDriveIsAsked shows that what the block layer asks arrives at the drive, and as what: all else depends on that.
+// TestTheDriveIsAsked checks that each request of the block layer arrives at the drive in the expected form. All other
+// tests depend on that.
 func TestTheDriveIsAsked(t *testing.T) {
 	demand(t)
 	drives, paths := serveDrives(t, 1)
@@ -54,7 +55,7 @@ func TestTheDriveIsAsked(t *testing.T) {
 	}
 }
 
-// alignedBlock is a page of memory, as direct I/O asks for.
+// alignedBlock returns a page of memory, as direct I/O requires.
 func alignedBlock(t *testing.T) []byte {
 	t.Helper()
 	block, err := unix.Mmap(-1, 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANONYMOUS|unix.MAP_PRIVATE)
@@ -63,7 +64,7 @@ func alignedBlock(t *testing.T) []byte {
 	return block
 }
 
-// discard is BLKDISCARD.
+// discard issues BLKDISCARD.
 func discard(device int, offset, length uint64) error {
 	extent := [2]uint64{offset, length}
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(device), unix.BLKDISCARD,

@@ -13,7 +13,7 @@ import (
 
 const mib = 1 << 20
 
-// The pools, and how much may be promised of each: less than the drive has, so that the sum must come out to the byte.
+// The pools and their capacities, which are smaller than the drive, so that the accounts must be correct to the byte.
 const (
 	imagePool         = "image"
 	directoryPool     = "directory"
@@ -21,7 +21,7 @@ const (
 	directoryCapacity = 48 * mib
 )
 
-// backend is the local backend, open on a mounted drive.
+// backend is the local backend on a mounted drive.
 type backend struct {
 	instance   *backends.Instance
 	controller controller
@@ -30,7 +30,7 @@ type backend struct {
 	complaints *complaints
 }
 
-// controller is all that the script asks of the local backend.
+// controller lists the methods of the local backend that the script uses.
 type controller interface {
 	volumeKeeper
 	snapshotKeeper
@@ -51,7 +51,7 @@ type snapshotKeeper interface {
 	backends.GroupSnapshotter
 }
 
-// node is the same on the node.
+// node lists the methods of the node backend that the script uses.
 type node interface {
 	backends.NodeBackend
 	backends.Releaser
@@ -78,21 +78,21 @@ func openBackend(ctx context.Context, mountpoint string) (*backend, error) {
 	return b, nil
 }
 
-// pool is the directory of a pool.
+// pool returns the directory of a pool.
 func (b *backend) pool(name string) string { return filepath.Join(b.dataDir, "pools", name) }
 
-// complaints are the warnings and errors that the backend logs.
+// complaints collects the warnings and errors that the backend logs.
 type complaints struct {
 	mu   sync.Mutex
 	list []string
 }
 
-// Enabled wants warnings and errors only.
+// Enabled accepts only warnings and errors.
 func (c *complaints) Enabled(_ context.Context, level slog.Level) bool {
 	return level >= slog.LevelWarn
 }
 
-// Handle keeps a complaint.
+// Handle records a complaint.
 func (c *complaints) Handle(_ context.Context, r slog.Record) error {
 	text := r.Message
 	r.Attrs(func(a slog.Attr) bool {
@@ -105,7 +105,7 @@ func (c *complaints) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// WithAttrs changes nothing: a complaint says enough.
+// WithAttrs changes nothing: a complaint contains enough information.
 func (c *complaints) WithAttrs([]slog.Attr) slog.Handler { return c }
 
 // WithGroup changes nothing.

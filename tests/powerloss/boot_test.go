@@ -8,11 +8,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bootFile is where the kernel tells this boot from all others.
+// bootFile contains the kernel's ID of the current boot.
 const bootFile = "/proc/sys/kernel/random/boot_id"
 
-// newBoots lets the test say which boot this is: a power loss ends one. It holds for this process only, which has a
-// mount namespace of its own.
+// newBoots lets the test set the boot ID: a power loss ends a boot. The ID is visible only in this process, which has
+// its own mount namespace.
 func newBoots(t *testing.T) (boot func(id string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "boot-id")

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// checkAccounts checks that what can still be promised and what is there make up the whole.
+// checkAccounts checks that the free capacity and the existing volumes and snapshots add up to the total.
 func (b *backend) checkAccounts(ctx context.Context) error {
 	volumes, _, err := b.controller.List(ctx, backends.Page{})
 	if err != nil {
@@ -26,7 +26,7 @@ func (b *backend) checkAccounts(ctx context.Context) error {
 	for _, s := range snapshots {
 		if path, err := b.snapshotData(s); err != nil {
 			return err
-		} else if within(path, b.pool(imagePool)) { // The copy of a directory is not on the account.
+		} else if within(path, b.pool(imagePool)) { // The copy of a directory is not counted.
 			left[imagePool] -= s.SizeBytes
 		}
 	}
@@ -45,7 +45,7 @@ func (b *backend) compareAccounts(ctx context.Context, left map[string]int64) er
 	return errors.Join(errs...)
 }
 
-// poolOf is the pool of a volume: only an image can be a block device.
+// poolOf returns the pool of a volume: only an image can be a block device.
 func poolOf(v backends.Volume) string {
 	for _, t := range v.Access.Types {
 		if t == backends.Block {
@@ -55,7 +55,7 @@ func poolOf(v backends.Volume) string {
 	return directoryPool
 }
 
-// removeAll deletes everything that there is, and checks that nothing is there afterwards.
+// removeAll deletes everything, and checks that nothing is left.
 func (b *backend) removeAll(ctx context.Context, groups []string) error {
 	errs := []error{b.removeGroups(ctx, groups), b.removeSnapshots(ctx), b.removeVolumes(ctx)}
 	volumes, _, err := b.controller.List(ctx, backends.Page{})

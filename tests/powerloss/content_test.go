@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The marks that a user leaves in a volume: pages spread over an image, files in a directory.
+// The marks that a user writes to a volume: pages spread over an image, files in a directory.
 const (
 	imageMarks = 8
 	imageGap   = mib / imageMarks
@@ -18,13 +18,13 @@ const (
 	folder     = "folder"
 )
 
-// mark is a page that says which it is.
+// mark returns a page that identifies itself.
 func mark(label string, n int) []byte {
 	line := fmt.Appendf(nil, "%s mark %d\n", label, n)
 	return bytes.Repeat(line, pageSize/len(line)+1)[:pageSize]
 }
 
-// labelOf is the label of a mark, empty for zeros, and "?" for what is no such mark.
+// labelOf returns the label of a mark, an empty string for zeros, and "?" for any other data.
 func labelOf(data []byte, n int) string {
 	label, _, _ := strings.Cut(string(data[:min(len(data), 64)]), " ")
 	switch {
@@ -49,7 +49,7 @@ func fillImage(path, label string) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// fillDirectory writes marks to files, and syncs these and their directories.
+// fillDirectory writes marks to files, and syncs the files and their directories.
 func fillDirectory(path, label string) error {
 	sub := filepath.Join(path, folder)
 	if err := os.Mkdir(sub, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -87,7 +87,7 @@ func syncDir(path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// trouble describes an error without the path, which is not the same on every drive.
+// trouble describes an error without the path, which differs between drives.
 func trouble(err error) string {
 	if e, ok := errors.AsType[*os.PathError](err); ok {
 		err = e.Err
@@ -95,7 +95,7 @@ func trouble(err error) string {
 	return "unreadable: " + err.Error()
 }
 
-// readContent is the label of the marks in a volume or snapshot, or a description of what is there instead.
+// readContent returns the label of the marks in a volume or snapshot, or a description of its other content.
 func readContent(path string) string {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -151,7 +151,7 @@ func readDirectory(path string) string {
 	return summary(labels)
 }
 
-// summary is the one label, or all of them.
+// summary returns the only label, or all of them.
 func summary(labels []string) string {
 	if len(slices.Compact(slices.Clone(labels))) == 1 {
 		return labels[0]

@@ -6,27 +6,27 @@ import (
 	"slices"
 )
 
-// model is what a drive keeps when the power fails.
+// model is the behaviour of a drive when the power fails.
 type model string
 
 const (
-	strict model = "strict" // every write, at once
-	cached model = "cached" // what was written before the last flush; of the rest some, and some of that torn
-	// deaf is a drive that does not hear the last flushes: it is broken, and the test must see that.
+	strict model = "strict" // it has every write
+	cached model = "cached" // it has the writes before the last flush, and some of the later ones, some of them torn
+	// deaf is a broken drive that ignores the last flushes. The test must detect that.
 	deaf model = "deaf"
 )
 
-// cut is one moment at which the power fails, and one way in which the drive takes it.
+// cut is one moment at which the power fails, and one result on the drive.
 type cut struct {
 	model model
-	after int    // the last entry of the journal that happened
-	seed  uint64 // which of the writes since the last flush are kept
+	after int    // the last journal entry before the cut
+	seed  uint64 // selects the kept writes since the last flush
 }
 
 func (c cut) String() string { return fmt.Sprintf("%s/%d/%d", c.model, c.after, c.seed) }
 
-// allCuts are those of a model: for strict after each write, and all that was acknowledged before the next one;
-// for cached before each flush and after each acknowledgement, with so many seeds.
+// allCuts returns the cuts of a model: for strict one for each write, after the acknowledgements that follow it; for
+// cached before each flush and after each acknowledgement, with the given number of seeds.
 func allCuts(entries []entry, m model, seeds int) []cut {
 	var cuts []cut
 	for i, e := range entries {
@@ -43,7 +43,7 @@ func allCuts(entries []entry, m model, seeds int) []cut {
 	return cuts
 }
 
-// sample picks so many cuts at random, and before them those right after an acknowledgement.
+// sample returns the cuts right after an acknowledgement, and random others up to the count, in their order.
 func sample(cuts []cut, entries []entry, count int, rng *rand.Rand) []cut {
 	if len(cuts) <= count {
 		return cuts
@@ -62,7 +62,7 @@ func sample(cuts []cut, entries []entry, count int, rng *rand.Rand) []cut {
 	return picked
 }
 
-// acknowledges reports whether something was acknowledged since the last write.
+// acknowledges reports whether an operation was acknowledged since the last write.
 func acknowledges(entries []entry, after int) bool {
 	for i := after; i >= 0 && !entries[i].onDrive(); i-- {
 		if entries[i].acknowledges() {
@@ -72,10 +72,10 @@ func acknowledges(entries []entry, after int) bool {
 	return false
 }
 
-// deafness is how many flushes a deaf drive has not heard.
+// deafness is the number of flushes that a deaf drive ignores.
 const deafness = 4
 
-// restorer makes the drive as it is after a cut. Cuts must come in their order.
+// restorer reconstructs the drive after a cut. Cuts must come in their order.
 type restorer struct {
 	recording *recording
 	durable   image // all entries before next
@@ -89,7 +89,7 @@ func newRestorer(r *recording, seed uint64) *restorer {
 	return &restorer{recording: r, durable: slices.Clone(r.blank), belief: r.belief.clone(), seed: seed}
 }
 
-// restore returns what is on the drive, and what must be so.
+// restore returns the content of the drive, and the expected state.
 func (r *restorer) restore(c cut) (image, *belief) {
 	boundary := c.after + 1
 	if c.model != strict {
@@ -106,7 +106,7 @@ func (r *restorer) restore(c cut) (image, *belief) {
 	return m, r.belief.clone()
 }
 
-// lastFlush is the entry after which writes are not durable.
+// lastFlush returns the index of the first entry whose writes are not durable.
 func (r *restorer) lastFlush(c cut) int {
 	unheard := 0
 	if c.model == deaf {
@@ -134,7 +134,7 @@ func (r *restorer) volatile(from, to int) []entry {
 	return writes
 }
 
-// lose keeps some of the writes. The first seeds are the extremes: none; all but one; only the last ones; then any.
+// lose keeps some of the writes. The first seeds are extremes: none; all but one; only the last ones; then random.
 func (r *restorer) lose(m image, writes []entry, c cut) {
 	rng := rand.New(rand.NewPCG(r.seed+c.seed, uint64(c.after)))
 	lost, density := rng.IntN(len(writes)+1), rng.Float64()
@@ -156,7 +156,7 @@ func (r *restorer) lose(m image, writes []entry, c cut) {
 	}
 }
 
-// keep keeps a write with the probability, and a third of those only in part.
+// keep keeps a write with the given probability, and a third of those only in part.
 func (r *restorer) keep(m image, w entry, density float64, rng *rand.Rand) {
 	if rng.Float64() >= density {
 		return

@@ -13,25 +13,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drive is a disk in memory, served as a file. The kernel's loop driver turns each request of the block layer into one
-// of the file's: a write into WRITE, a flush into FSYNC (vfs_fsync), and a discard or a write of zeros into FALLOCATE.
-// It knows no forced unit access, for which the block layer sends a flush after the write.
+// drive is a disk in memory, served as a file. The kernel's loop driver converts each request of the block layer to one
+// of the file: a write to WRITE, a flush to FSYNC (vfs_fsync), and a discard or a write of zeros to FALLOCATE. It does
+// not support forced unit access; the block layer sends a flush after the write instead.
 type drive struct {
 	fs.Inode
 
 	mu      sync.Mutex
 	pages   image
-	journal *journal // nil when nobody wants to know
+	journal *journal // nil if requests are not recorded
 }
 
-// load puts other contents on the drive.
+// load replaces the content of the drive.
 func (d *drive) load(m image, j *journal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.pages, d.journal = m, j
 }
 
-// change makes an entry take effect, in the one order that all requests have.
+// change applies an entry, in the single order of all requests.
 func (d *drive) change(e entry) syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -45,7 +45,7 @@ func (d *drive) change(e entry) syscall.Errno {
 	return 0
 }
 
-// Getattr tells the drive's size.
+// Getattr returns the drive's size.
 func (d *drive) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) syscall.Errno {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -53,12 +53,12 @@ func (d *drive) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut) s
 	return 0
 }
 
-// Setattr changes nothing: times are of no interest, and the size is fixed.
+// Setattr changes nothing: times are irrelevant, and the size is fixed.
 func (d *drive) Setattr(ctx context.Context, f fs.FileHandle, _ *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	return d.Getattr(ctx, f, out)
 }
 
-// Open keeps the kernel from caching what is in the drive, so that each request arrives, and in order.
+// Open disables the kernel's cache of the drive, so that each request arrives, and in order.
 func (d *drive) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	return nil, fuse.FOPEN_DIRECT_IO, 0
 }
@@ -75,7 +75,7 @@ func (d *drive) Read(_ context.Context, _ fs.FileHandle, buffer []byte, offset i
 
 // Write writes.
 func (d *drive) Write(_ context.Context, _ fs.FileHandle, data []byte, offset int64) (uint32, syscall.Errno) {
-	own := append([]byte(nil), data...) // The server uses the buffer again.
+	own := append([]byte(nil), data...) // The server reuses the buffer.
 	errno := d.change(entry{kind: written, offset: offset, length: int64(len(own)), data: own})
 	return uint32(len(own)), errno
 }
@@ -93,16 +93,16 @@ func (d *drive) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
 	return d.change(entry{kind: flushed})
 }
 
-// Flush is close(2) of the file, which means nothing to a drive.
+// Flush is close(2) of the file, which has no meaning for a drive.
 func (d *drive) Flush(context.Context, fs.FileHandle) syscall.Errno { return 0 }
 
-// shelf is the directory in which drives are files.
+// shelf is the directory that contains the drives as files.
 type shelf struct {
 	fs.Inode
 	drives []*drive
 }
 
-// OnAdd makes the drives known.
+// OnAdd adds the drives.
 func (s *shelf) OnAdd(ctx context.Context) {
 	for i, d := range s.drives {
 		s.AddChild(driveName(i), s.NewPersistentInode(ctx, d, fs.StableAttr{Mode: fuse.S_IFREG}), true)
@@ -111,7 +111,7 @@ func (s *shelf) OnAdd(ctx context.Context) {
 
 func driveName(i int) string { return fmt.Sprintf("disk-%d.img", i) }
 
-// serveDrives serves so many drives until the end of the test.
+// serveDrives serves the given number of drives until the end of the test.
 func serveDrives(t *testing.T, count int) (drives []*drive, paths []string) {
 	t.Helper()
 	g, dir := newGuard(t), t.TempDir()
@@ -124,7 +124,7 @@ func serveDrives(t *testing.T, count int) (drives []*drive, paths []string) {
 	}})
 	must(t, err)
 	t.Cleanup(func() {
-		// Whoever looks at all loop devices keeps one, and so its drive, for a moment after it was let go.
+		// A process that inspects all loop devices keeps one, and so its drive, open for a moment after the detachment.
 		if err := retry(server.Unmount, unix.EBUSY); err != nil {
 			t.Errorf("cleaning up: the drives are still in use: %v", err)
 		}

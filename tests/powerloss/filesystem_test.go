@@ -12,16 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filesystem is one on which the pools are.
+// filesystem is a type of filesystem for the pools.
 type filesystem struct {
 	name    string
 	sizeMiB int64    // of the drive
-	mkfs    []string // arguments for its mkfs: without background work, which would only add writes of no interest
-	options string   // for mount(2); it writes by itself as seldom as it can be told to
-	alone   bool     // whether two drives with the same filesystem cannot be mounted at a time
-	sector  int64    // bytes that its drive writes whole or not at all
-	// superblocks are the pages of its superblocks, which it writes in place although they have several sectors, and
-	// which are not torn here. See doc.go for what is known of that.
+	mkfs    []string // arguments for mkfs: without background work, which would only add irrelevant writes
+	options string   // for mount(2); its own writes are as rare as possible
+	alone   bool     // two drives with the same filesystem cannot be mounted at the same time
+	sector  int64    // the size of the drive's atomic writes in bytes
+	// superblocks are the pages of its superblocks. It writes them in place although they have several sectors; this test
+	// does not tear them. See doc.go for the reasons.
 	superblocks []int64
 }
 
@@ -43,14 +43,14 @@ func filesystems() []filesystem {
 	}
 }
 
-// tears reports whether the write may be made in part.
+// tears reports whether the write may be partial.
 func (f filesystem) tears(e entry) bool {
 	return !slices.ContainsFunc(f.superblocks, func(n int64) bool {
 		return e.offset < (n+1)*pageSize && n*pageSize < e.offset+e.length
 	})
 }
 
-// format makes the filesystem and returns what is on the drive then.
+// format creates the filesystem, and returns the drive's content.
 func (f filesystem) format(t *testing.T) image {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "new.img")

@@ -18,15 +18,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guardWord is the argument that makes of this program a guard.
+// guardWord is the argument that makes this program a guard.
 const guardWord = "guard-drives"
 
-// guard is a process that breaks the drives off when the test is killed. The kernel does so when the last descriptor of
-// the FUSE connection is closed, which a thread of the test prevents that waits for a drive in mount(2): nobody serves
-// that any more, and nothing interrupts it. It would stay for ever, and so would everybody who asks the loop device
-// something.
+// guard is a process that aborts the drives' FUSE connection when the test is killed. The kernel aborts it when the
+// last descriptor of the connection is closed. A thread of the test that waits for a drive in mount(2) prevents that:
+// the drive is no longer served, and nothing interrupts the thread. It would stay forever, and so would every process
+// that makes a request to the loop device.
 type guard struct {
-	control string // where the kernel's connections are files
+	control string // the mount point of the kernel's connection files
 	orders  io.WriteCloser
 	answers *bufio.Reader
 }
@@ -39,7 +39,7 @@ func newGuard(t *testing.T) *guard {
 	t.Cleanup(func() { must(t, unix.Unmount(g.control, unix.MNT_DETACH)) })
 	started, stop, ended := make(chan error), make(chan struct{}), make(chan error)
 	go func() {
-		runtime.LockOSThread() // The guard is told when this thread ends, which waits for no drive.
+		runtime.LockOSThread() // The guard gets a signal when this thread ends, which waits for no drive.
 		defer runtime.UnlockOSThread()
 		cmd := exec.CommandContext(context.Background(), "/proc/self/exe", guardWord)
 		cmd.Stderr = os.Stderr
@@ -72,7 +72,7 @@ func (g *guard) start(cmd *exec.Cmd) error {
 	return cmd.Start()
 }
 
-// watch puts the FUSE mount under guard. The connection's number is that of its device.
+// watch makes the guard responsible for the FUSE mount. The connection's number is that of its device.
 func (g *guard) watch(dir string) error {
 	var stat unix.Stat_t
 	if err := unix.Stat(dir, &stat); err != nil {
@@ -89,8 +89,8 @@ func (g *guard) watch(dir string) error {
 	return err
 }
 
-// runGuard is the guard. It opens what breaks a connection off, so that it never hits another that gets the number
-// later.
+// runGuard is the main function of the guard. It opens the connections' abort files in advance, so that it never aborts
+// another connection that gets the number later.
 func runGuard(in io.Reader, out io.Writer) {
 	killed := make(chan os.Signal, 1)
 	signal.Notify(killed, syscall.SIGTERM)
@@ -105,7 +105,7 @@ func runGuard(in io.Reader, out io.Writer) {
 	for {
 		select {
 		case path, ok := <-orders:
-			if !ok { // The test has ended by itself.
+			if !ok { // The test has ended normally.
 				return
 			}
 			file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -117,7 +117,7 @@ func runGuard(in io.Reader, out io.Writer) {
 			fmt.Fprintln(out, "watched")
 		case <-killed:
 			for _, file := range watched {
-				_, _ = file.WriteString("1") // One that has ended needs no end.
+				_, _ = file.WriteString("1") // A connection that has ended needs no abort.
 			}
 			return
 		}

@@ -6,7 +6,7 @@ const pageSize = 4096
 // page is a page of a disk. It is never changed once an image holds it, so that images can share it.
 type page [pageSize]byte
 
-// image is what is on a disk: its pages, nil for one of zeros. A copy of the slice is a copy of the disk.
+// image is the content of a disk: its pages, with nil for a page of zeros. A copy of the slice is a copy of the disk.
 type image []*page
 
 // span is the part of an access that lies within one page.
@@ -16,7 +16,7 @@ type span struct {
 	at       int // within the access
 }
 
-// spans cuts an access into the parts that lie within one page each.
+// spans splits an access into parts within one page each.
 func spans(offset int64, length int) []span {
 	var list []span
 	for at := 0; at < length; {
@@ -29,7 +29,7 @@ func spans(offset int64, length int) []span {
 	return list
 }
 
-// read fills the buffer with what is at the offset.
+// read reads from the offset into the buffer.
 func (m image) read(offset int64, buffer []byte) {
 	for _, s := range spans(offset, len(buffer)) {
 		part := buffer[s.at : s.at+s.to-s.from]
@@ -41,7 +41,7 @@ func (m image) read(offset int64, buffer []byte) {
 	}
 }
 
-// write puts data at the offset.
+// write writes data at the offset.
 func (m image) write(offset int64, data []byte) {
 	for _, s := range spans(offset, len(data)) {
 		p := new(page)
@@ -53,7 +53,7 @@ func (m image) write(offset int64, data []byte) {
 	}
 }
 
-// zero puts zeros at the offset.
+// zero writes zeros at the offset.
 func (m image) zero(offset, length int64) {
 	for _, s := range spans(offset, int(length)) {
 		if m[s.page] == nil {

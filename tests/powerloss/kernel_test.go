@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelLog is what the kernel says from a moment on.
+// kernelLog reads the kernel's log from a moment on.
 type kernelLog struct {
 	fd  int
-	err error // why it cannot be read
+	err error // the reason if it cannot be read
 }
 
-// listen begins to read the kernel's log at its end.
+// listen starts to read the kernel's log at its end.
 func listen() *kernelLog {
 	fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -25,7 +25,7 @@ func listen() *kernelLog {
 	return &kernelLog{fd: fd, err: err}
 }
 
-// about returns the lines about a loop device that came since, each on one of its own, or why there are none.
+// about returns the new log lines about a loop device, each on its own line, or the reason why the log cannot be read.
 func (k *kernelLog) about(l *loop) string {
 	var text strings.Builder
 	err, name := k.err, "("+filepath.Base(l.path)+")"
@@ -33,7 +33,7 @@ func (k *kernelLog) about(l *loop) string {
 		var n int
 		if n, err = k.read(record); err == nil {
 			_, line, _ := strings.Cut(string(record[:n]), ";")
-			line, _, _ = strings.Cut(line, "\n") // Further lines say which device it is.
+			line, _, _ = strings.Cut(line, "\n") // Further lines contain device properties.
 			if strings.Contains(line, name) {
 				fmt.Fprintf(&text, "    kernel: %s\n", line)
 			}
@@ -45,7 +45,7 @@ func (k *kernelLog) about(l *loop) string {
 	return text.String()
 }
 
-// read reads one record. Those that were overwritten before they were read are missed.
+// read reads one record. It skips records that were overwritten before they were read.
 func (k *kernelLog) read(record []byte) (n int, err error) {
 	for {
 		if n, err = unix.Read(k.fd, record); !errors.Is(err, unix.EPIPE) {
@@ -60,7 +60,7 @@ func (k *kernelLog) close() {
 	}
 }
 
-// TestTheKernelIsHeard mounts a drive with nothing on it: the report of a refused mount must say why.
+// TestTheKernelIsHeard mounts an empty drive: the report of a refused mount must contain the kernel's reason.
 func TestTheKernelIsHeard(t *testing.T) {
 	demand(t)
 	f := chosen()[0]

@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lie is a planted bug: the backend's syncs of one sort succeed and do nothing, as though the code had none. The kernel
-// does it, by a filter on the system calls of the process (seccomp(2)), so that what is tested is what is shipped.
+// lie is a planted bug: the backend's syncs of one sort succeed without effect, as if the code had none. The kernel
+// does this, with a filter on the system calls of the process (seccomp(2)), so that the shipped code is tested.
 type lie string
 
 const (
-	noLie      lie = ""           // all syncs are made
-	records    lie = "records"    // those of record.json, and of what replaces it
+	noLie      lie = ""           // all syncs take effect
+	records    lie = "records"    // those of record.json, and of its replacements
 	images     lie = "images"     // those of images, new and grown
-	drafts     lie = "drafts"     // those of the folders of what is being made
+	drafts     lie = "drafts"     // those of the folders of volumes, snapshots and groups in creation
 	shelves    lie = "folders"    // those of volumes/, snapshots/, groups/ and retained/
 	owners     lie = "owners"     // those of the folders of volumes, after their records were replaced
 	trees      lie = "trees"      // those of copies of directories: syncfs(2)
 	everything lie = "everything" // all
 )
 
-// during runs the call while the lie is told, on whatever threads the call works.
+// during runs the call while the lie is active, on all threads of the call.
 func (l lie) during(call func() error) error {
 	if l == noLie {
 		return call()
@@ -41,8 +41,8 @@ func (l lie) during(call func() error) error {
 	return call()
 }
 
-// liar has the kernel ask about the syncs of this process from now on, and tells the lie that is stored. A filter stays
-// as long as its process, and there can be one such only.
+// liar makes the kernel ask about the syncs of this process from now on, and applies the stored lie. A filter stays as
+// long as its process, and only one such filter is possible.
 //
 //nolint:gochecknoglobals // A filter is its process's, and a second test of the process needs the first one's.
 var liar = sync.OnceValues(func() (*atomic.Pointer[lie], error) {
@@ -59,7 +59,7 @@ var liar = sync.OnceValues(func() (*atomic.Pointer[lie], error) {
 	return told, nil
 })
 
-// filterSyncs has the kernel ask about each fsync(2), fdatasync(2) and syncfs(2) of all threads.
+// filterSyncs makes the kernel ask about each fsync(2), fdatasync(2) and syncfs(2) of all threads.
 func filterSyncs() (listener int, err error) {
 	const load, equal, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K,
 		unix.BPF_RET | unix.BPF_K
@@ -99,8 +99,8 @@ type reply struct {
 	flags  uint32
 }
 
-// answer waits for the next sync, and lets it be made or says that it has been. A thread that was interrupted has gone,
-// and asks again.
+// answer waits for the next sync, and either lets it run or reports success without it. An interrupted thread no longer
+// waits for the answer, and asks again.
 func answer(listener int, told *atomic.Pointer[lie]) {
 	events := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	if _, err := unix.Poll(events, -1); err != nil {
@@ -115,17 +115,17 @@ func answer(listener int, told *atomic.Pointer[lie]) {
 	if l := told.Load(); l == nil || !l.hides(int(q.args[0]), q.nr) {
 		a.flags = unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE
 	}
-	// When the thread has gone, nobody waits for the answer.
+	// If the thread no longer waits, the answer is lost.
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&a)))
 }
 
-// hides reports whether a sync of the descriptor is not made.
+// hides reports whether the lie suppresses a sync of the descriptor.
 func (l lie) hides(fd int, call int32) bool {
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
 	return l == everything || err == nil && l == sortOf(path, call)
 }
 
-// sortOf is the sort of a sync, by the path of what is synced.
+// sortOf returns the sort of a sync, by the path of the synced file.
 func sortOf(path string, call int32) lie {
 	if call == unix.SYS_SYNCFS {
 		return trees

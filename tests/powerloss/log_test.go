@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// kind says what an entry of the log is.
+// kind is the kind of a log entry.
 type kind int
 
 const (
@@ -14,10 +14,10 @@ const (
 	flushed              // the drive was told to make all earlier writes durable
 	begun                // an operation of the script began
 	answered             // an operation of the script was acknowledged
-	looked               // after a loss somebody saw what became of what was in flight
+	looked               // after a loss the state of the operations in flight was observed
 )
 
-// entry is one thing that happened.
+// entry is one event.
 type entry struct {
 	kind   kind
 	offset int64 // of a write, in bytes
@@ -26,24 +26,24 @@ type entry struct {
 	op     *operation
 }
 
-// onDrive reports whether the entry changes what is on the drive.
+// onDrive reports whether the entry changes the drive's content.
 func (e entry) onDrive() bool { return e.kind == written || e.kind == zeroed }
 
-// acknowledges reports whether somebody knows something from then on.
+// acknowledges reports whether the state becomes known with the entry.
 func (e entry) acknowledges() bool { return e.kind == answered || e.kind == looked }
 
-// applyTo makes the write to the image.
+// applyTo applies the write to the image.
 func (e entry) applyTo(m image) {
 	switch e.kind {
 	case written:
 		m.write(e.offset, e.data)
 	case zeroed:
 		m.zero(e.offset, e.length)
-	default: // Nothing that the drive sees.
+	default: // The drive is not affected.
 	}
 }
 
-// tear makes the write of those sectors that survive chooses. The sectors have so many bytes.
+// tear writes only the sectors that survives selects to the image. sector is their size in bytes.
 func (e entry) tear(m image, sector int64, survives func() bool) {
 	for at := int64(0); at < e.length; {
 		next := min(e.length, at+sector-(e.offset+at)%sector)
@@ -54,7 +54,7 @@ func (e entry) tear(m image, sector int64, survives func() bool) {
 	}
 }
 
-// part is a part of the write.
+// part returns a part of the write.
 func (e entry) part(from, to int64) entry {
 	p := entry{kind: e.kind, offset: e.offset + from, length: to - from}
 	if e.kind == written {
@@ -63,7 +63,7 @@ func (e entry) part(from, to int64) entry {
 	return p
 }
 
-// journal is everything that happened, in order: what the drive was asked, and what the script was told.
+// journal records all events in order: the drive's requests, and the script's results.
 type journal struct {
 	mu      sync.Mutex
 	entries []entry

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long is waited for what others may hold for a moment.
+// patience is the limit for resources that other processes may hold for a moment.
 const patience = 2 * time.Minute
 
-// loop is a loop device over a drive. It is gone with the last that uses it, so also when the process is killed.
+// loop is a loop device over a drive. It is freed with its last user, and thus also when the process is killed.
 type loop struct {
 	fd   int
 	path string
 }
 
-// attach makes a loop device of a file until the end of the test.
+// attach attaches a file to a loop device until the end of the test.
 func attach(t *testing.T, file string) *loop {
 	t.Helper()
 	backing, err := unix.Open(file, unix.O_RDWR|unix.O_CLOEXEC, 0)
@@ -34,7 +34,7 @@ func attach(t *testing.T, file string) *loop {
 	return l
 }
 
-// configure takes a free loop device. Somebody else may be faster: EBUSY.
+// configure takes a free loop device. If another process is faster, it returns EBUSY.
 func configure(control, backing int) (*loop, error) {
 	number, err := unix.IoctlRetInt(control, unix.LOOP_CTL_GET_FREE)
 	if err != nil {
@@ -52,7 +52,7 @@ func configure(control, backing int) (*loop, error) {
 	return l, nil
 }
 
-// forget makes the kernel drop what it remembers of the drive's contents (BLKFLSBUF).
+// forget makes the kernel drop its cache of the drive (BLKFLSBUF).
 func (l *loop) forget() error { return unix.IoctlSetInt(l.fd, unix.BLKFLSBUF, 0) }
 
 // mount mounts the drive.
@@ -60,12 +60,12 @@ func (l *loop) mount(dir string, f filesystem) error {
 	return unix.Mount(l.path, dir, f.name, 0, f.options)
 }
 
-// unmount unmounts, and waits for who looks at all mounts.
+// unmount unmounts a directory, and waits for processes that inspect all mounts.
 func unmount(dir string) error {
 	return retry(func() error { return unix.Unmount(dir, 0) }, unix.EBUSY)
 }
 
-// retry calls until there is an error other than the one, or none, or its patience ends.
+// retry repeats the call while it returns the given error, until its patience ends.
 func retry(call func() error, while error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

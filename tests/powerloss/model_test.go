@@ -7,30 +7,30 @@ import (
 	"strings"
 )
 
-// state is all that is known of one thing: a volume, a snapshot, a group or a retained volume. It is comparable, so
-// that what is there can be held against what must be.
+// state is the known state of a volume, a snapshot, a group or a retained volume. It is comparable, so that the actual
+// state can be compared with the expected one.
 type state struct {
 	SizeBytes   int64
 	Fingerprint string
-	Source      string // the handle of what it was filled from
+	Source      string // the handle of its source
 	Group       string // the handle of its group
 	Allocation  string
 	OnDelete    string
 	ReadAhead   int
-	Content     string // what the user wrote and synced, or a description of what is there instead
+	Content     string // the data that the user wrote and synced, or a description of other content
 }
 
-// world is everything that there is, by key: its sort, a slash and its name.
+// world contains all states by key: the sort, a slash and the name.
 type world map[string]state
 
 // operation is one step of the script. It changes all its keys at once, or none.
 type operation struct {
 	name   string
-	change map[string]*state // nil for what it removes
-	writes bool              // the user writes: what is in the volume is anything until it is acknowledged
+	change map[string]*state // nil for deleted ones
+	writes bool              // the user writes: the content is undefined until the acknowledgement
 }
 
-// belief is what must be so at some point of the log.
+// belief is the expected state at some point of the log.
 type belief struct {
 	acknowledged world
 	inFlight     []*operation
@@ -38,7 +38,7 @@ type belief struct {
 
 func newBelief() *belief { return &belief{acknowledged: world{}} }
 
-// follow takes in what happened.
+// follow applies an event.
 func (b *belief) follow(e entry) {
 	switch e.kind {
 	case begun:
@@ -52,11 +52,11 @@ func (b *belief) follow(e entry) {
 	case answered:
 		b.inFlight = slices.DeleteFunc(b.inFlight, func(o *operation) bool { return o == e.op })
 		e.op.applyTo(b.acknowledged)
-	default: // Nothing that the script was told.
+	default: // The script's knowledge does not change.
 	}
 }
 
-// clone is a belief that can be kept.
+// clone returns an independent copy.
 func (b *belief) clone() *belief {
 	return &belief{acknowledged: maps.Clone(b.acknowledged), inFlight: slices.Clone(b.inFlight)}
 }
@@ -71,14 +71,14 @@ func (o *operation) applyTo(w world) {
 	}
 }
 
-// verdict is what came of holding a world against a belief.
+// verdict is the result of the comparison of a world with a belief.
 type verdict struct {
-	whole, gone int // operations that were in flight
+	whole, gone int // completed and reverted operations of those in flight
 	violations  []string
 }
 
-// judge holds what is there against what must be: an operation in flight is whole or gone, and all else as it was
-// acknowledged.
+// judge compares the actual with the expected state: an operation in flight is complete or had no effect, and all other
+// states are as acknowledged.
 func (b *belief) judge(have world) verdict {
 	var v verdict
 	want, seen := maps.Clone(b.acknowledged), maps.Clone(have)
@@ -106,7 +106,7 @@ func (b *belief) judge(have world) verdict {
 	return v
 }
 
-// pick is the part of the world that the operation changes.
+// pick returns the states that the operation changes.
 func (o *operation) pick(w world) world {
 	part := world{}
 	for key := range o.change {
@@ -117,7 +117,7 @@ func (o *operation) pick(w world) world {
 	return part
 }
 
-// mask hides what the operation does not promise while it is in flight.
+// mask removes the fields that the operation does not guarantee while it is in flight.
 func (o *operation) mask(w world) world {
 	if !o.writes {
 		return w
@@ -130,7 +130,7 @@ func (o *operation) mask(w world) world {
 	return masked
 }
 
-// differences says how one world differs from another.
+// differences describes the differences between two worlds.
 func differences(have, want world) string {
 	keys := map[string]bool{}
 	for _, w := range []world{have, want} {

@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// volumeRecord is what of record.json no call of the contract tells.
+// volumeRecord holds the fields of record.json that no call of the contract returns.
 type volumeRecord struct {
 	Name         string `json:"name"`
 	Type         string `json:"type"`
@@ -34,7 +34,7 @@ func readRecord(dir string) (r volumeRecord, err error) {
 	return r, err
 }
 
-// observe finds out everything that there is.
+// observe returns the whole state.
 func (b *backend) observe(ctx context.Context, groups []string) (world, error) {
 	w := world{}
 	return w, errors.Join(b.observeVolumes(ctx, w), b.observeSnapshots(ctx, w), b.observeGroups(ctx, w, groups),
@@ -55,7 +55,7 @@ func (b *backend) observeVolumes(ctx context.Context, w world) error {
 	return errors.Join(errs...)
 }
 
-// observeVolume uses the volume as a node does, and looks at what is in it.
+// observeVolume opens the volume as a node does, and reads its content.
 func (b *backend) observeVolume(ctx context.Context, v backends.Volume) (state, error) {
 	s := state{SizeBytes: v.CapacityBytes, Fingerprint: v.Fingerprint, Source: cmp.Or(v.Source.Snapshot, v.Source.Volume)}
 	source, err := b.node.Source(ctx, backends.Attachment{Handle: v.Handle})
@@ -71,7 +71,7 @@ func (b *backend) observeVolume(ctx context.Context, v backends.Volume) (state, 
 	return s, errors.Join(err, b.node.Release(ctx, v.Handle))
 }
 
-// lookAt checks that the data is as large as the source says.
+// lookAt checks that the data has the size of the source.
 func (b *backend) lookAt(s *state, source backends.Source) (string, error) {
 	switch source := source.(type) {
 	case backends.Directory:
@@ -114,7 +114,7 @@ func (b *backend) observeSnapshots(ctx context.Context, w world) error {
 	return errors.Join(errs...)
 }
 
-// snapshotData is where a snapshot's data is, as the local backend's documentation has it.
+// snapshotData returns the path of a snapshot's data, according to the local backend's documentation.
 func (b *backend) snapshotData(s backends.Snapshot) (string, error) {
 	if s.Group != "" {
 		number := s.Name[strings.LastIndexByte(s.Name, '/')+1:]
@@ -143,7 +143,7 @@ func (b *backend) observeGroups(ctx context.Context, w world, names []string) er
 	return nil
 }
 
-// groupState is what is to be known of a group beside its members.
+// groupState returns the state of a group, which consists of its members.
 func groupState(g *backends.Group) state {
 	var members []string
 	for _, s := range g.Snapshots {
@@ -152,7 +152,7 @@ func groupState(g *backends.Group) state {
 	return state{Content: strconv.Itoa(len(members)) + " members: " + strings.Join(members, " ")}
 }
 
-// observeRetained looks at the volumes that were deleted and kept.
+// observeRetained reads the volumes that were deleted and retained.
 func (b *backend) observeRetained(w world) error {
 	var errs []error
 	for pool, data := range map[string]string{imagePool: "image", directoryPool: "data"} {
@@ -168,7 +168,7 @@ func (b *backend) observeRetained(w world) error {
 	return errors.Join(errs...)
 }
 
-// leftovers are what lies where nothing must be.
+// leftovers returns an error for files in folders that must be empty.
 func (b *backend) leftovers(folders ...string) error {
 	var errs []error
 	for _, pool := range []string{imagePool, directoryPool} {

@@ -21,7 +21,7 @@ var (
 	only    = flag.String("fs", "ext4,xfs,btrfs", "the filesystems to test")
 )
 
-// prefix is that of all that this test makes.
+// prefix is the prefix of the names of all files of this test.
 const prefix = "stowage-powerloss"
 
 func TestMain(m *testing.M) {
@@ -57,8 +57,8 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// demand fails the test on a machine that lacks what it needs, and gives it a directory of its own, which the next run
-// removes when this one is killed. Mounts and loop devices go with the process.
+// demand fails the test on a machine that lacks a requirement. Otherwise it gives the test its own directory, which the
+// next run removes if this one is killed. Mounts and loop devices end with the process.
 func demand(t *testing.T) {
 	t.Helper()
 	missing := orchestrator.Missing()
@@ -87,7 +87,7 @@ func demand(t *testing.T) {
 	t.Setenv("TMPDIR", workspace.Dir) // For t.TempDir.
 }
 
-// chosen are the filesystems that the flag names.
+// chosen returns the filesystems in the flag.
 func chosen() []filesystem {
 	var list []filesystem
 	for _, f := range filesystems() {
@@ -109,7 +109,7 @@ func seedOf(t *testing.T) uint64 {
 	return s
 }
 
-// choose picks the cuts that are replayed.
+// choose selects the cuts to replay.
 func choose(r *recording, m model, s uint64) []cut {
 	cuts := allCuts(r.entries, m, *seeds)
 	if *full {

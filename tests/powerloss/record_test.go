@@ -14,23 +14,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
-// recording is what a drive was asked while the script ran, and what was on it before.
+// recording holds the drive's requests while the script ran, and its content before.
 type recording struct {
 	filesystem filesystem
 	manner     manner
-	blank      image   // what was on the drive before
-	belief     *belief // what must be so before
+	blank      image   // the drive's content before
+	belief     *belief // the expected state before
 	entries    []entry
 }
 
-// manner is how the script runs.
+// manner is the way in which the script runs.
 type manner struct {
 	name string
-	// restless runs all tracks side by side, while the filesystem is synced at random moments: so what no sync of the
-	// backend has asked for comes to the drive too, in between.
+	// restless runs all tracks concurrently while the filesystem is synced at random moments, so that intermediate states
+	// reach the drive without a sync of the backend.
 	restless bool
 	seed     uint64
-	lie      lie // planted: syncs that are not made
+	lie      lie // planted: syncs without effect
 }
 
 // record runs the script on a new filesystem.
@@ -64,7 +64,7 @@ func perform(ctx context.Context, dir string, j *journal, m manner) error {
 	return errors.Join(err, backendtest.Close(ctx, b.instance))
 }
 
-// runRestless runs all tracks at a time.
+// runRestless runs all tracks concurrently.
 func (s *script) runRestless(ctx context.Context, dir string, seed uint64) error {
 	stop := make(chan struct{})
 	var syncing, working sync.WaitGroup
@@ -84,7 +84,7 @@ func (s *script) runRestless(ctx context.Context, dir string, seed uint64) error
 func syncAtRandom(dir string, seed uint64, stop <-chan struct{}) {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return // The tracks will find that out too.
+		return // The tracks will fail too.
 	}
 	defer func() { _ = unix.Close(fd) }() // It was not written to.
 	rng := rand.New(rand.NewPCG(seed, 0))
@@ -93,7 +93,7 @@ func syncAtRandom(dir string, seed uint64, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-time.After(time.Duration(rng.IntN(6000)) * time.Microsecond):
-			_ = unix.Syncfs(fd) // It only adds to what comes to the drive.
+			_ = unix.Syncfs(fd) // It only adds requests to the drive.
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
-// openLimit is how long anything with a drive after a power loss may take.
+// openLimit limits any operation on a drive after a power loss.
 const openLimit = 2 * time.Minute
 
 // bench is a drive on which losses are replayed, one after the other.
@@ -25,7 +25,7 @@ type bench struct {
 	dir   string
 }
 
-// newBenches makes so many benches for drives of the size.
+// newBenches creates the given number of benches for drives of the size.
 func newBenches(t *testing.T, count int, pages int) []*bench {
 	t.Helper()
 	drives, paths := serveDrives(t, count)
@@ -37,19 +37,19 @@ func newBenches(t *testing.T, count int, pages int) []*bench {
 	return benches
 }
 
-// loss is what came of a power loss.
+// loss is the result of a power loss.
 type loss struct {
 	cut       cut
-	volumes   int // that were there afterwards
+	volumes   int // the number of volumes afterwards
 	verdict   verdict
-	unmounted error  // why the filesystem could not be mounted at all
-	kernel    string // what the kernel's log says of that
-	tree      string // all files, when something was violated
+	unmounted error  // the reason if the filesystem could not be mounted at all
+	kernel    string // the kernel's log about that
+	tree      string // all files, if there was a violation
 	inFlight  string
 	elapsed   time.Duration
 }
 
-// replay mounts what a power loss left, opens the backend on it, and checks everything.
+// replay mounts the drive after a power loss, opens the backend on it, and checks everything.
 func (b *bench) replay(ctx context.Context, f filesystem, c cut, m image, must *belief) loss {
 	start := time.Now()
 	l := loss{cut: c, inFlight: must.describe()}
@@ -75,7 +75,7 @@ func (b *bench) replay(ctx context.Context, f filesystem, c cut, m image, must *
 	return l
 }
 
-// inspect checks all that must be so on the mounted drive.
+// inspect checks all conditions on the mounted drive.
 func (b *bench) inspect(ctx context.Context, l *loss, must *belief) error {
 	backend, err := openBackend(ctx, b.dir)
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *bench) inspect(ctx context.Context, l *loss, must *belief) error {
 	return errors.Join(errs...)
 }
 
-// describe names what is in flight.
+// describe lists the operations in flight.
 func (b *belief) describe() string {
 	var names []string
 	for _, o := range b.inFlight {
@@ -135,7 +135,7 @@ func tree(dir string) string {
 	return text.String()
 }
 
-// replayAll replays all cuts, on several benches at a time.
+// replayAll replays all cuts, on several benches concurrently.
 func replayAll(t *testing.T, r *recording, cuts []cut, workers int, seed uint64) []loss {
 	t.Helper()
 	if r.filesystem.alone {

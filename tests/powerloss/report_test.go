@@ -11,7 +11,7 @@ import (
 // report is the table at the end.
 type report struct{ rows []row }
 
-// row is what came of one recording under one model.
+// row is the result of one recording under one model.
 type row struct {
 	recording                          *recording
 	model                              model
@@ -58,7 +58,7 @@ func (r *report) String() string {
 	return text.String()
 }
 
-// count counts what the drive was asked.
+// count returns the numbers of writes and flushes.
 func (r *recording) count() (writes, flushes int) {
 	for _, e := range r.entries {
 		switch {
@@ -71,10 +71,10 @@ func (r *recording) count() (writes, flushes int) {
 	return writes, flushes
 }
 
-// shown is how many losses of one kind are told in full.
+// shown is the number of losses of one kind that are described in full.
 const shown = 3
 
-// complain fails the test when anything was violated, and tells the first losses in full.
+// complain fails the test if there was a violation, and describes the first losses in full.
 func complain(t *testing.T, r *recording, losses []loss) {
 	t.Helper()
 	told := 0
@@ -91,7 +91,7 @@ func complain(t *testing.T, r *recording, losses []loss) {
 	}
 }
 
-// describe tells a loss in full.
+// describe describes a loss in full.
 func (l loss) describe(r *recording) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s, %s, cut %s of %d entries, in flight: %s\n", r.filesystem.name, r.manner.name, l.cut,

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// script does things with the backend, one after the other or several at a time, and notes in the journal what it
-// begins and what it is told.
+// script runs operations on the backend, one after the other or several concurrently, and records their beginnings and
+// results in the journal.
 type script struct {
 	backend *backend
 	journal *journal
@@ -20,7 +20,7 @@ type script struct {
 	handles map[string]string // by key
 }
 
-// do notes an operation. The call returns what it changes.
+// do records an operation. The call returns its changes.
 func (s *script) do(name string, writes bool, call func() (map[string]*state, error)) error {
 	o := &operation{name: name, writes: writes}
 	s.journal.add(entry{kind: begun, op: o})
@@ -28,7 +28,7 @@ func (s *script) do(name string, writes bool, call func() (map[string]*state, er
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	o.change = change // Before anybody reads the journal.
+	o.change = change // Before the journal is read.
 	s.journal.add(entry{kind: answered, op: o})
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -36,7 +36,7 @@ func (s *script) do(name string, writes bool, call func() (map[string]*state, er
 	return nil
 }
 
-// get returns what is known of something, and its handle.
+// get returns the known state of a key, and its handle.
 func (s *script) get(key string) (state, string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +49,7 @@ func (s *script) setHandle(key, handle string) {
 	s.handles[key] = handle
 }
 
-// wish is a volume that is wanted.
+// wish describes a volume to create.
 type wish struct {
 	name       string
 	size       int64
@@ -82,7 +82,7 @@ func (s *script) make(ctx context.Context, w wish) error {
 	})
 }
 
-// provision makes the volume in the way that its source asks for.
+// provision creates the volume from its source, or empty.
 func (s *script) provision(ctx context.Context, spec backends.Spec, from, handle string) (*backends.Volume, error) {
 	switch {
 	case from == "":
@@ -93,7 +93,7 @@ func (s *script) provision(ctx context.Context, spec backends.Spec, from, handle
 	return s.backend.controller.Restore(ctx, spec, handle)
 }
 
-// write has the user of the volume write and sync.
+// write writes to the volume as its user does, and syncs.
 func (s *script) write(ctx context.Context, name, label string) error {
 	key := "volume/" + name
 	return s.do("write "+label+" to "+name, true, func() (map[string]*state, error) {
@@ -110,7 +110,7 @@ func (s *script) write(ctx context.Context, name, label string) error {
 	})
 }
 
-// fill writes as a user does, who is somebody else: on another thread, whose syncs are always made.
+// fill writes as a user does, who is another process: on another thread, whose syncs always take effect.
 func fill(source backends.Source, label string) <-chan error {
 	done := make(chan error, 1)
 	go func() {

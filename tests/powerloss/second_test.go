@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
-// TestSecondLoss loses the power again while the filesystem and the backend recover from a first loss. What somebody
-// has seen by then of an operation that was in flight must stay so.
+// TestSecondLoss cuts the power again while the filesystem and the backend recover from a first loss. A state of an
+// operation in flight that was already observed must not change.
 func TestSecondLoss(t *testing.T) {
 	demand(t)
 	boot := newBoots(t)
@@ -42,13 +42,14 @@ func TestSecondLoss(t *testing.T) {
 	}
 }
 
-// firstLosses is how many recoveries are cut short, and secondLosses how often each, in the short form.
+// firstLosses is the number of interrupted recoveries in the short form, and secondLosses the number of interruptions
+// of each.
 const (
 	firstLosses  = 5
 	secondLosses = 6
 )
 
-// recoveries records recoveries from losses at which something was in flight.
+// recoveries records recoveries from losses with operations in flight.
 func recoveries(t *testing.T, r *recording, s uint64) []*recording {
 	t.Helper()
 	b := newBenches(t, 1, len(r.blank))[0]
@@ -76,7 +77,7 @@ func recoveries(t *testing.T, r *recording, s uint64) []*recording {
 	return recordings
 }
 
-// recordRecovery records what the drive is asked from the mount after a loss until the backend is closed again.
+// recordRecovery records the drive's requests from the mount after a loss until the backend is closed again.
 func (b *bench) recordRecovery(ctx context.Context, r *recording, c cut, m image, must *belief) (*recording, error) {
 	j := &journal{}
 	b.drive.load(slices.Clone(m), j)
@@ -92,7 +93,7 @@ func (b *bench) recordRecovery(ctx context.Context, r *recording, c cut, m image
 		entries: j.all()}, nil
 }
 
-// look opens the backend and notes what became of what was in flight.
+// look opens the backend and records the states of the operations in flight.
 func (b *bench) look(ctx context.Context, j *journal, must *belief) error {
 	backend, err := openBackend(ctx, b.dir)
 	if err != nil {
@@ -113,7 +114,7 @@ func (b *bench) look(ctx context.Context, j *journal, must *belief) error {
 	return errors.Join(err, backendtest.Close(ctx, backend.instance))
 }
 
-// chooseSome picks the cuts of a recovery that are replayed.
+// chooseSome selects the cuts of a recovery to replay.
 func chooseSome(r *recording, m model, s uint64) []cut {
 	cuts := allCuts(r.entries, m, *seeds)
 	if *full {

@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// recordings is how many are made until a bug is seen: the kernel writes by itself too, when it has not been asked for
-// long or has little memory, and what the bug leaves out is on the drive then.
+// recordings is the maximum number of recordings until a bug is detected: the kernel also writes on its own, after a
+// while or when memory is short, and then the data that the bug leaves out is on the drive.
 const recordings = 5
 
-// TestTheTestSees plants bugs and expects to be told: a backend that leaves out syncs, and a drive that ignores
-// flushes. A test of power losses that finds nothing could as well look at nothing.
+// TestTheTestSees plants bugs and expects them to be detected: a backend that omits syncs, and a drive that ignores
+// flushes. Otherwise, a test of power losses that finds nothing might check nothing.
 func TestTheTestSees(t *testing.T) {
 	demand(t)
 	boot := newBoots(t)
@@ -20,7 +20,7 @@ func TestTheTestSees(t *testing.T) {
 	t.Cleanup(func() { t.Log("\n" + table.String()) })
 	list := chosen()
 	if !*full {
-		list = list[len(list)-1:] // That is btrfs, which makes up for nothing.
+		list = list[len(list)-1:] // That is btrfs, which compensates no bug.
 	}
 	for _, f := range list {
 		for _, p := range plants() {
@@ -49,9 +49,9 @@ func TestTheTestSees(t *testing.T) {
 type plant struct {
 	lie   lie
 	model model
-	// unseenOn are the filesystems that may make up for it: a sync of one file brings the whole journal to the drive, and
-	// with it the names in all directories (ext4, xfs) and the data that was on its way (ext4, in ordered mode). The
-	// backend does not count on that, and btrfs does not do it.
+	// unseenOn are the filesystems that may compensate the bug: a sync of one file writes the whole journal to the drive,
+	// with the names in all directories (ext4, xfs) and the pending data (ext4, in ordered mode). The backend does not
+	// rely on that, and btrfs does not do it.
 	unseenOn []string
 }
 
@@ -76,7 +76,7 @@ func plants() []plant {
 	}
 }
 
-// chooseAcknowledged picks, unless all are wanted, the cuts right after an acknowledgement.
+// chooseAcknowledged selects the cuts right after an acknowledgement, or all in the full form.
 func chooseAcknowledged(r *recording, m model, s uint64) []cut {
 	if *full {
 		return choose(r, m, s)
@@ -84,7 +84,7 @@ func chooseAcknowledged(r *recording, m model, s uint64) []cut {
 	return slices.DeleteFunc(allCuts(r.entries, m, 1), func(c cut) bool { return !r.entries[c.after].acknowledges() })
 }
 
-// tell shows one violation, so that a reader sees what is seen.
+// tell logs one violation, so that a reader sees the detection.
 func tell(t *testing.T, r *recording, losses []loss) {
 	i := slices.IndexFunc(losses, func(l loss) bool { return len(l.verdict.violations) > 0 })
 	if i >= 0 {

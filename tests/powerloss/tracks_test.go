@@ -7,13 +7,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local"
 )
 
-// track is a sequence of operations on volumes of its own. Tracks can run side by side.
+// track is a sequence of operations on its own volumes. Tracks can run concurrently.
 type track []func(context.Context) error
 
-// groupName is the one group of the script; the contract has no list of groups.
+// groupName is the only group of the script; the contract cannot list groups.
 const groupName = "group"
 
-// imageTrack takes images through all that there is.
+// imageTrack uses all operations on images.
 func (s *script) imageTrack() track {
 	retain, ahead, more := "retain", 128, 256
 	sparse := local.Parameters{Pool: imagePool}
@@ -60,7 +60,7 @@ func (s *script) imageTrack() track {
 	}
 }
 
-// directoryTrack does the same with directories, as far as it can be done with these.
+// directoryTrack uses all operations that directories support.
 func (s *script) directoryTrack() track {
 	retain := "retain"
 	in := local.Parameters{Pool: directoryPool}
@@ -90,7 +90,7 @@ func (s *script) directoryTrack() track {
 	}
 }
 
-// churnTrack makes and deletes volumes, to be in the way of the others.
+// churnTrack creates and deletes volumes, to interfere with the other tracks.
 func (s *script) churnTrack() track {
 	var t track
 	for i := range 6 {
