@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// command is the driver's, in the module of the tests.
+// command is the package of the driver's command.
 const command = "github.com/stowage-csi/stowage/cmd/driver"
 
-// Build builds the driver into a file. It reads the command's sources too, which no test links: go runs a test again
-// that it has an outcome of when a file that the test has read is another one, and sees nothing of what its children
-// read.
+// Build builds the driver into a file. It also reads the command's sources, which no test links: the go command reruns
+// a cached test when a file that the test has read changes, but does not see the files that its children read.
 func Build(ctx context.Context, path string) error {
 	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-tags", "grpcnotrace", "-o", path, command)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

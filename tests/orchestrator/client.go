@@ -12,35 +12,35 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Policy says how a client asks again.
+// Policy describes a client's retries.
 type Policy struct {
-	// Deadline bounds one call with all its attempts; it then ends with what the last one ended with.
+	// Deadline limits a call with all its attempts. The call then returns the last attempt's error.
 	Deadline time.Duration
-	// Attempt bounds a single attempt, as the sidecars' --timeout does. It is called for each.
+	// Attempt limits a single attempt, as the sidecars' --timeout does. It is called for each attempt.
 	Attempt func() time.Duration
-	// Pause is the first wait between two attempts; it grows by half each time, up to twenty times as long.
+	// Pause is the delay before the first retry. It grows by half each time, up to twenty times its length.
 	Pause time.Duration
 }
 
-// DefaultPolicy is that of an impatient orchestrator.
+// DefaultPolicy is the policy of an impatient orchestrator.
 func DefaultPolicy() Policy {
 	patience := func() time.Duration { return 15 * time.Second }
 	return Policy{Deadline: time.Minute, Attempt: patience, Pause: 10 * time.Millisecond}
 }
 
-// Attempt is one message to the driver and how it ended.
+// Attempt is one message to the driver and its result.
 type Attempt struct {
 	Method  string
 	Request any
 	Code    codes.Code
-	// Broken tells that no answer came: the code is the client's own, not the driver's.
+	// Broken is set if no answer came: the code is then the client's own, not the driver's.
 	Broken bool
 	Err    error
 	Took   time.Duration
 }
 
-// Client speaks CSI to a driver. Its calls are asked again, with the same request, until they end with a
-// final code or the policy's deadline; they survive the driver's restart.
+// Client makes CSI calls to a driver. It retries each call, with the same request, until a final code or the policy's
+// deadline. Calls survive the driver's restart.
 type Client struct {
 	csi.IdentityClient
 	csi.ControllerClient
@@ -50,8 +50,8 @@ type Client struct {
 	connection *grpc.ClientConn
 }
 
-// Dial makes a client for a driver that need not run yet. It mounts volumes below the workspace's Mounts.
-// Observe is told of every attempt, from many goroutines; it may be nil.
+// Dial creates a client for a driver, which need not be running yet. The client mounts volumes below the workspace's
+// Mounts. observe is called with every attempt, from many goroutines; it may be nil.
 func (d *Driver) Dial(policy Policy, observe func(Attempt)) (*Client, error) {
 	connection, err := connect(d.Endpoint(), 5*time.Millisecond, grpc.WithUnaryInterceptor(AskAgain(policy, observe)))
 	if err != nil {
@@ -67,8 +67,8 @@ func (d *Driver) Dial(policy Policy, observe func(Attempt)) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() error { return c.connection.Close() }
 
-// Final reports whether a code ends an operation. After the others the driver may have done it, or still be
-// doing it, and the orchestrator asks again (external-provisioner's and the kubelet's rule).
+// Final reports whether a code ends an operation. After any other code the driver may have completed the operation, or
+// may still work on it, and the orchestrator retries (the rule of external-provisioner and the kubelet).
 func Final(code codes.Code) bool {
 	switch code {
 	case codes.Aborted, codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:
@@ -78,19 +78,20 @@ func Final(code codes.Code) bool {
 	}
 }
 
-// endsCall is Final, but for what the kubelet asks again whatever the answer is, and where that helps: a process that
-// somebody starts beside a test has a copy of all mounts for a moment, and until it is gone no volume can be unstaged.
+// endsCall is like Final, except that FAILED_PRECONDITION does not end NodeUnstageVolume, which the kubelet retries
+// after any answer. A process that is started beside a test briefly has a copy of all mounts, and until it ends, no
+// volume can be unstaged.
 func endsCall(method string, code codes.Code) bool {
 	return Final(code) && (method != csi.Node_NodeUnstageVolume_FullMethodName || code != codes.FailedPrecondition)
 }
 
-// Patiently has the calls of a connection asked again, at first after the pause, until the limit. It bounds no attempt.
+// Patiently makes a connection retry its calls, first after the pause, until the limit. Attempts have no other limit.
 func Patiently(limit, pause time.Duration) grpc.DialOption {
 	return grpc.WithUnaryInterceptor(AskAgain(
 		Policy{Deadline: limit, Attempt: func() time.Duration { return limit }, Pause: pause}, nil))
 }
 
-// AskAgain repeats calls by the policy. Observe is told of every attempt, from many goroutines; it may be nil.
+// AskAgain retries calls by the policy. observe is called with every attempt, from many goroutines; it may be nil.
 func AskAgain(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor {
 	if observe == nil {
 		observe = func(Attempt) {}
@@ -118,7 +119,7 @@ func AskAgain(policy Policy, observe func(Attempt)) grpc.UnaryClientInterceptor 
 	}
 }
 
-// attempt sends a request once. An answer carries at least a header or a trailer; a broken connection neither.
+// attempt sends a request once. An answer has at least a header or a trailer; a broken connection has neither.
 func attempt(ctx context.Context, limit time.Duration, observe func(Attempt), method string, request any,
 	invoke func(context.Context, ...grpc.CallOption) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)

@@ -120,7 +120,7 @@ func TestClientWaitsForTheDriver(t *testing.T) {
 		_, err := client.Probe(t.Context(), &csi.ProbeRequest{})
 		answered <- err
 	}()
-	<-broken // Nobody listens yet.
+	<-broken // The driver does not listen yet.
 	serve(t, d.Workspace.Socket(), answering())
 	if err := <-answered; err != nil {
 		t.Errorf("the driver came late, and the call failed: %v", err)
@@ -137,7 +137,7 @@ func TestClientGivesUpAtTheDeadline(t *testing.T) {
 	}
 }
 
-// held has a volume that somebody else has mounted at the first calls.
+// held is a node whose volume another process has mounted at the first calls.
 type held struct {
 	csi.UnimplementedNodeServer
 	refusals int

@@ -1,6 +1,6 @@
-// Package orchestrator acts as a container orchestrator does towards the driver's binary: it builds it from this
-// tree, runs it, kills it, asks again when an answer is not final, and looks at what is left when all is over.
+// Package orchestrator acts as a container orchestrator towards the driver's binary: it builds the binary from this
+// tree, runs and kills it, retries after an answer that is not final, and checks for leftovers at the end.
 //
-// The demo and the crash test stand on it. Unlike package inprocess it keeps the process boundary, because
-// that is what they are about: what survives the driver is in the kernel and on the disk, and nowhere else.
+// The demo and the crash test use it. Unlike package inprocess it keeps the process boundary, because these tests
+// depend on it: only the state in the kernel and on the disk survives the driver.
 package orchestrator

@@ -11,12 +11,11 @@ import (
 	"strings"
 )
 
-// Leaks lists what is left of volumes, snapshots and their use when all of them are deleted: mounts, loop
-// devices, files of the driver's data directory, and staging and target directories. Everything is named
-// that the driver does not keep while it has no volumes; what it keeps is in skeleton. A leaked
-// directory stands for all that is in it.
+// Leaks lists the leftovers of volumes, snapshots and their use when all of them are deleted: mounts, loop devices,
+// files in the driver's data directory, and staging and target directories. It lists everything that the driver does
+// not keep without volumes, which skeleton defines. A leaked directory represents all of its content.
 //
-// Another mount namespace is not looked at; a mount that is kept there shows as the loop device below it.
+// Other mount namespaces are not checked, but a mount in one of them shows as the loop device below it.
 func Leaks(dataDir, mountDir string) ([]string, error) {
 	dirs := []string{dataDir, mountDir}
 	loops, loopErr := loopsOf(dirs)
@@ -33,8 +32,8 @@ func Leaks(dataDir, mountDir string) ([]string, error) {
 	return append(append(leaks, files...), places...), errors.Join(loopErr, mountErr, fileErr, placeErr)
 }
 
-// skeleton is what the driver with the local backend keeps in its data directory while it has no volumes:
-// patterns of path.Match, those of directories with a slash at the end.
+// skeleton returns the content of the data directory that the driver with the local backend keeps without volumes:
+// patterns of path.Match, with a trailing slash for directories.
 func skeleton() []string {
 	list := []string{
 		"known/", "known/*", "held/", "held/*/", "held/*/path", "in-use/", "released/", "node/", "node/repairing/",
@@ -47,8 +46,7 @@ func skeleton() []string {
 	return list
 }
 
-// unexpected lists the entries below dir that match none of the patterns; one that is a directory stands
-// for all that is in it.
+// unexpected lists the entries below dir that match none of the patterns. A directory represents all of its content.
 func unexpected(dir string, patterns []string) ([]string, error) {
 	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -74,7 +72,7 @@ func unexpected(dir string, patterns []string) ([]string, error) {
 func expected(relative string, entry fs.DirEntry, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		plain, dir := strings.CutSuffix(pattern, "/")
-		ok, _ := path.Match(plain, relative) // Only a malformed pattern fails, and ours are fixed.
+		ok, _ := path.Match(plain, relative) // Only a malformed pattern fails, and these are fixed.
 		return ok && entry.IsDir() == dir
 	})
 }

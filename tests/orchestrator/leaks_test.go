@@ -107,7 +107,7 @@ func TestLeaksOfNothing(t *testing.T) {
 	}
 }
 
-// TestLeaksFindsWhatIsPlanted is the proof that the demo and the crash test can fail.
+// TestLeaksFindsWhatIsPlanted proves that the demo and the crash test can fail.
 func TestLeaksFindsWhatIsPlanted(t *testing.T) {
 	tests := []struct {
 		name  string

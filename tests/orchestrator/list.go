@@ -8,10 +8,10 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// pageSize makes enumerations of the tests take several pages.
+// pageSize makes the tests' lists span several pages.
 const pageSize = 5
 
-// VolumeIDs enumerates the volumes that the driver has, page by page, sorted.
+// VolumeIDs lists the driver's volumes, page by page, sorted.
 func (c *Client) VolumeIDs(ctx context.Context) ([]string, error) {
 	return pages("ListVolumes", func(token string) (ids []string, next string, err error) {
 		response, err := c.ListVolumes(ctx, &csi.ListVolumesRequest{MaxEntries: pageSize, StartingToken: token})
@@ -22,7 +22,7 @@ func (c *Client) VolumeIDs(ctx context.Context) ([]string, error) {
 	})
 }
 
-// SnapshotIDs enumerates the snapshots that the driver has, page by page, sorted.
+// SnapshotIDs lists the driver's snapshots, page by page, sorted.
 func (c *Client) SnapshotIDs(ctx context.Context) ([]string, error) {
 	return pages("ListSnapshots", func(token string) (ids []string, next string, err error) {
 		response, err := c.ListSnapshots(ctx, &csi.ListSnapshotsRequest{MaxEntries: pageSize, StartingToken: token})

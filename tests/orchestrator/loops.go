@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loop is a loop device that is attached.
+// loop is an attached loop device.
 type loop struct {
 	name         string // such as loop3
-	backing      string // the file's path; its end is " (deleted)" when it has no name any more
+	backing      string // the file's path, with the suffix " (deleted)" if it has no name any more
 	major, minor int
 }
 
@@ -29,7 +29,7 @@ func loopsOf(dirs []string) ([]loop, error) {
 	for _, file := range files {
 		l, err := readLoop(file)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-			continue // It was detached a moment ago; sysfs says ENODEV to whoever has the file open then.
+			continue // It was just detached; sysfs returns ENODEV if the file is already open.
 		}
 		if err != nil {
 			return nil, err
@@ -61,8 +61,8 @@ func readLoop(backingFile string) (loop, error) {
 	return l, nil
 }
 
-// detach frees the loop device, unless it holds another file by now: a mount that was taken down may have freed it, and
-// who attaches a file next is given its number. While it is open it keeps what it holds.
+// detach frees the loop device unless it has another file by now: unmounting may have freed it, and the next attached
+// file may get its number. An open device keeps its file.
 func (l loop) detach() error {
 	device, err := os.OpenFile("/dev/"+l.name, os.O_RDWR, 0)
 	if errors.Is(err, unix.ENXIO) {
@@ -81,5 +81,5 @@ func (l loop) detach() error {
 	return device.Close()
 }
 
-// file is the path of the file, also of one that has no name any more.
+// file returns the path of the file, which may have no name any more.
 func (l loop) file() string { return strings.TrimSuffix(l.backing, " (deleted)") }

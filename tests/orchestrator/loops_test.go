@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestDetachLeavesOthersAlone has a loop device hold another file by the time it is to be freed, as one does whose
-// mount was taken down just before.
+// TestDetachLeavesOthersAlone frees a loop device that has another file by then, as happens if its mount was removed
+// just before.
 func TestDetachLeavesOthersAlone(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "image")
 	if err := os.WriteFile(image, make([]byte, 1<<20), 0o600); err != nil {
@@ -22,7 +22,7 @@ func TestDetachLeavesOthersAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = mine.detach() }) // of a test that failed
+	t.Cleanup(func() { _ = mine.detach() }) // if the test has failed
 	earlier := mine
 	earlier.backing = filepath.Join(t.TempDir(), "image")
 	if err := earlier.detach(); err != nil {
@@ -37,7 +37,7 @@ func TestDetachLeavesOthersAlone(t *testing.T) {
 	if err := mine.detach(); err != nil {
 		t.Error(err)
 	}
-	// Somebody may have it open for a moment.
+	// Another process may have it open for a moment.
 	for end := time.Now().Add(2 * time.Minute); ; <-time.After(10 * time.Millisecond) {
 		found, err := loopsOf([]string{filepath.Dir(image)})
 		if err == nil && len(found) == 0 {

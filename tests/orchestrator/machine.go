@@ -9,8 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Missing says what this machine lacks for the local backend, each with how to get it; nothing when it has
-// all.
+// Missing returns the local backend's requirements that this machine lacks, each with a way to satisfy it.
 func Missing() []string {
 	var missing []string
 	for _, check := range []func() []string{missingRoot, missingKernel, missingLoops, missingTools} {
@@ -26,7 +25,7 @@ func missingRoot() []string {
 	return []string{fmt.Sprintf("root: this runs as user %d and must mount; run it with sudo", os.Getuid())}
 }
 
-// missingKernel asks for Linux 5.14, which the driver needs for mount_setattr(2) and its kin.
+// missingKernel requires Linux 5.14, for mount_setattr(2) and similar calls of the driver.
 func missingKernel() []string {
 	var name unix.Utsname
 	if err := unix.Uname(&name); err != nil {
@@ -40,7 +39,7 @@ func missingKernel() []string {
 	return []string{"Linux 5.14 or newer: this is " + release}
 }
 
-// missingLoops asks for loop devices. Without root it cannot be told whether there are any.
+// missingLoops requires loop devices. Without root their existence cannot be checked.
 func missingLoops() []string {
 	if os.Getuid() != 0 {
 		return nil
@@ -59,7 +58,7 @@ func missingLoops() []string {
 	return nil
 }
 
-// missingTools looks for the programs that the driver runs, where Debian's root finds them.
+// missingTools checks for the programs that the driver runs, in the search path of Debian's root.
 func missingTools() []string {
 	var missing []string
 	for _, tool := range []struct{ name, pkg string }{
@@ -85,8 +84,8 @@ func installed(name string) bool {
 	return false
 }
 
-// GrowsExt4Online reports whether this process may grow a mounted ext4 (ext4's resize ioctl asks for
-// CAP_SYS_RESOURCE). The driver, its child, may what it may.
+// GrowsExt4Online reports whether this process may grow a mounted ext4 (ext4's resize ioctl requires CAP_SYS_RESOURCE).
+// The driver, its child, has the same rights.
 func GrowsExt4Online() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData

@@ -12,8 +12,8 @@ func under(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// mountsOf returns the mounts that have to do with the directories, in the order in which they were made: those below
-// them, those that show a part of them elsewhere (bind mounts), and those of the loop devices given.
+// mountsOf returns the mounts related to the directories, in the order of their creation: those below them, those that
+// show a part of them elsewhere (bind mounts), and those of the given loop devices.
 func mountsOf(dirs []string, loops []loop) ([]*mountinfo.Info, error) {
 	all, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -44,7 +44,7 @@ func concerns(m *mountinfo.Info, dirs []string, all []*mountinfo.Info) bool {
 	return false
 }
 
-// holderOf returns the mount that a directory is on: of those that hold it the deepest, of these the last.
+// holderOf returns the mount that contains a directory: the deepest one, and the last of several.
 func holderOf(dir string, all []*mountinfo.Info) *mountinfo.Info {
 	var holder *mountinfo.Info
 	for _, m := range all {
@@ -55,7 +55,7 @@ func holderOf(dir string, all []*mountinfo.Info) *mountinfo.Info {
 	return holder
 }
 
-// rootIn is a directory's path inside the filesystem that is mounted over it.
+// rootIn returns a directory's path inside the mounted filesystem.
 func rootIn(holder *mountinfo.Info, dir string) string {
 	relative := strings.TrimPrefix(dir, strings.TrimSuffix(holder.Mountpoint, "/"))
 	return filepath.Join(holder.Root, relative)
@@ -63,7 +63,7 @@ func rootIn(holder *mountinfo.Info, dir string) string {
 
 func onLoop(m *mountinfo.Info, loops []loop) bool {
 	for _, l := range loops {
-		// A btrfs has a device number of its own; its source tells.
+		// A btrfs has its own device number, but its source identifies it.
 		if m.Major == l.major && m.Minor == l.minor || m.Source == "/dev/"+l.name {
 			return true
 		}
@@ -71,7 +71,7 @@ func onLoop(m *mountinfo.Info, loops []loop) bool {
 	return false
 }
 
-// MountsAt counts the mounts that are stacked at a path.
+// MountsAt returns the number of mounts stacked at a path.
 func MountsAt(path string) (int, error) {
 	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) { return m.Mountpoint != path, false })
 	return len(found), err

@@ -20,10 +20,10 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// startLimit is how long a driver may take from its start to its first answer.
+// startLimit is the limit for a driver's first answer after its start.
 const startLimit = 2 * time.Minute
 
-// Driver is the driver's binary, which runs as a child of this process or not at all.
+// Driver is the driver's binary. If it runs, it is a child of this process.
 type Driver struct {
 	Binary    string
 	Workspace *Workspace
@@ -37,14 +37,14 @@ type Driver struct {
 type process struct {
 	cmd     *exec.Cmd
 	started time.Time
-	done    chan struct{} // closed once the process is gone
-	err     error         // how it ended; set before done is closed
+	done    chan struct{} // closed once the process has ended
+	err     error         // its result; set before done is closed
 }
 
-// Endpoint is the driver's --endpoint.
+// Endpoint returns the driver's --endpoint.
 func (d *Driver) Endpoint() string { return "unix://" + d.Workspace.Socket() }
 
-// Start runs the driver until it answers, and returns how long that took.
+// Start starts the driver, waits until it answers, and returns the duration.
 func (d *Driver) Start(ctx context.Context) (time.Duration, error) {
 	if err := d.Spawn(ctx); err != nil {
 		return 0, err
@@ -52,7 +52,7 @@ func (d *Driver) Start(ctx context.Context) (time.Duration, error) {
 	return d.Ready(ctx)
 }
 
-// Spawn runs the driver and does not wait for it to answer.
+// Spawn starts the driver without waiting for its first answer.
 func (d *Driver) Spawn(ctx context.Context) error {
 	if d.process != nil {
 		return errors.New("the driver runs already")
@@ -63,11 +63,11 @@ func (d *Driver) Spawn(ctx context.Context) error {
 	}
 	args := append([]string{"standalone", "--backend=" + d.Backend, "--endpoint=" + d.Endpoint(),
 		"--data-dir=" + d.Workspace.Data()}, d.Args...)
-	// The driver's life is its own: it ends by Kill and Stop, not with a request's context.
+	// The driver's life is independent of a request's context: Kill and Stop end it.
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), d.Binary, args...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// In a process group of its own, a Ctrl-C at the terminal reaches this process only. Should this process
-	// die, the kernel kills the driver.
+	// In a separate process group, so that Ctrl-C reaches only this process. If this process dies, the kernel kills the
+	// driver.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	p := &process{cmd: cmd, done: make(chan struct{})}
 	begun := make(chan error, 1)
@@ -79,8 +79,8 @@ func (d *Driver) Spawn(ctx context.Context) error {
 	return nil
 }
 
-// run starts the process and waits for its end, on one thread: the kernel takes the death of the thread that
-// started a child for its parent's (prctl(2), PR_SET_PDEATHSIG).
+// run starts the process and waits for its end, on one thread: for the kernel, the death of the thread that started a
+// child is the death of the parent (prctl(2), PR_SET_PDEATHSIG).
 func (p *process) run(begun chan<- error) {
 	runtime.LockOSThread()
 	defer close(p.done)
@@ -93,7 +93,7 @@ func (p *process) run(begun chan<- error) {
 	p.err = p.cmd.Wait()
 }
 
-// Ready waits until the driver answers Probe, and returns how long it took from its start.
+// Ready waits until the driver answers Probe, and returns the time since its start.
 func (d *Driver) Ready(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -122,7 +122,7 @@ func (d *Driver) Ready(ctx context.Context) (time.Duration, error) {
 	return took, nil
 }
 
-// connect makes a connection that is quick to try again, the first time after the delay.
+// connect creates a connection that reconnects quickly, first after the delay.
 func connect(endpoint string, delay time.Duration, options ...grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient(endpoint, append(options,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -132,10 +132,10 @@ func connect(endpoint string, delay time.Duration, options ...grpc.DialOption) (
 		}))...)
 }
 
-// PID is the number of the process, which runs.
+// PID returns the ID of the running process.
 func (d *Driver) PID() int { return d.process.cmd.Process.Pid }
 
-// Running reports whether the process is there.
+// Running reports whether the process is running.
 func (d *Driver) Running() bool {
 	if d.process == nil {
 		return false
@@ -148,8 +148,7 @@ func (d *Driver) Running() bool {
 	}
 }
 
-// Kill ends the driver by SIGKILL, with its child processes or leaving them to run on, and returns once it
-// is gone.
+// Kill ends the driver by SIGKILL, with or without its child processes, and returns once it has ended.
 func (d *Driver) Kill(children bool) error {
 	if d.process == nil {
 		return nil
@@ -181,7 +180,7 @@ func killed(err error) bool {
 	return ok && status.Signal() == syscall.SIGKILL
 }
 
-// Stop ends the driver by SIGTERM, waits for its end, and fails when it did not end well or left its socket.
+// Stop ends the driver by SIGTERM, waits for its end, and fails if it exited with an error or left its socket.
 func (d *Driver) Stop(ctx context.Context) error {
 	if d.process == nil {
 		return errors.New("the driver does not run")

@@ -13,8 +13,7 @@ import (
 // fithaw is FITHAW, _IOWR('X', 120, int) (ioctl_fs(2)).
 const fithaw = 0xc0045878
 
-// takeDown removes a directory with everything in the kernel that stands on it: mounts, the last first, and
-// loop devices.
+// takeDown removes a directory with all mounts, the last first, and loop devices that depend on it.
 func takeDown(dir string) error {
 	var problems []error
 	loops, err := loopsOf([]string{dir})
@@ -30,17 +29,18 @@ func takeDown(dir string) error {
 	for _, l := range loops {
 		problems = append(problems, l.detach())
 	}
-	// With something still mounted, removing would empty the volume instead of the directory.
+	// While a mount remains, the removal would delete the volume's content instead of the directory.
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
 	return os.RemoveAll(dir)
 }
 
-// lookers is how long others may keep a mount busy: who looks at all mounts or loop devices has each open for a moment.
+// lookers limits the time that other processes may keep a mount busy: a process that inspects all mounts or loop
+// devices has each open for a moment.
 const lookers = 2 * time.Minute
 
-// unmount unmounts, and waits for who only looks.
+// unmount unmounts, and waits for such processes.
 func unmount(mountpoint string) error {
 	for begun := time.Now(); ; <-time.After(10 * time.Millisecond) {
 		err := unix.Unmount(mountpoint, unix.UMOUNT_NOFOLLOW)
@@ -50,8 +50,8 @@ func unmount(mountpoint string) error {
 	}
 }
 
-// thaw lets a filesystem go on that was frozen for a snapshot when the driver was killed: until then all who
-// write to it hang, and so does the unmount. Nearly always there is nothing to thaw, and that is an error.
+// thaw thaws a filesystem that was frozen for a snapshot when the driver was killed. Until then all its writers hang,
+// and so does the unmount. Usually the filesystem is not frozen, which is an error that thaw ignores.
 func thaw(mountpoint string) {
 	dir, err := os.Open(mountpoint)
 	if err != nil {

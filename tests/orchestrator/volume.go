@@ -11,9 +11,9 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// Claim says which volume is wanted and how it will be used.
+// Claim describes a volume to provision, and its use.
 type Claim struct {
-	Name       string // a plain file name
+	Name       string // a file name without slashes
 	Bytes      int64
 	Parameters map[string]string // the storage class's
 	Block      bool              // a raw device, not a filesystem
@@ -21,11 +21,11 @@ type Claim struct {
 	Snapshot   string            // the ID of the snapshot to restore; empty for an empty volume
 }
 
-// Volume is a volume that was provisioned. It is not for concurrent use.
+// Volume is a provisioned volume. It is not safe for concurrent use.
 type Volume struct {
 	Claim   Claim
 	ID      string
-	Bytes   int64 // its capacity as last answered
+	Bytes   int64 // its capacity in the last answer
 	Context map[string]string
 
 	places places
@@ -38,13 +38,13 @@ type Snapshot struct {
 	Bytes    int64
 }
 
-// Staging is where the volume is staged.
+// Staging returns the staging path.
 func (v *Volume) Staging() string { return v.places.staging(v.Claim.Name) }
 
-// Target is where the volume is published: a directory, or a device node for a raw volume.
+// Target returns the target path: a directory, or a device node for a raw volume.
 func (v *Volume) Target() string { return v.places.target(v.Claim.Name) }
 
-// Capability is how the claim's volume is used.
+// Capability returns the claim's CSI capability.
 func (c Claim) Capability() *csi.VolumeCapability {
 	mode := &csi.VolumeCapability_AccessMode{Mode: csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER}
 	if c.Block {
@@ -84,7 +84,7 @@ func (c *Client) Provision(ctx context.Context, claim Claim) (*Volume, error) {
 	}, nil
 }
 
-// Stage makes the staging directory and stages the volume.
+// Stage creates the staging directory and stages the volume.
 func (c *Client) Stage(ctx context.Context, v *Volume) error {
 	if err := makeDirs(v.Staging()); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (c *Client) Stage(ctx context.Context, v *Volume) error {
 	return called("NodeStageVolume", v, err)
 }
 
-// Publish makes the target's parent and publishes the volume.
+// Publish creates the target's parent and publishes the volume.
 func (c *Client) Publish(ctx context.Context, v *Volume) error {
 	if err := makeDirs(filepath.Dir(v.Target())); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (c *Client) Unpublish(ctx context.Context, v *Volume) error {
 	return removeDir(filepath.Dir(v.Target()))
 }
 
-// Unstage unstages the volume and removes its staging directory, which must be empty then.
+// Unstage unstages the volume and removes its staging directory, which must then be empty.
 func (c *Client) Unstage(ctx context.Context, v *Volume) error {
 	_, err := c.NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.ID, StagingTargetPath: v.Staging()})
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *Client) Delete(ctx context.Context, v *Volume) error {
 	return called("DeleteVolume", v, err)
 }
 
-// Expand grows the volume and, when the driver says that this is needed and it is mounted, what is on it.
+// Expand grows the volume, and its filesystem if the driver requires that and the volume is mounted.
 func (c *Client) Expand(ctx context.Context, v *Volume, bytes int64, mounted bool) error {
 	size := &csi.CapacityRange{RequiredBytes: bytes}
 	response, err := c.ControllerExpandVolume(ctx, &csi.ControllerExpandVolumeRequest{

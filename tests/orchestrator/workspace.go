@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Workspace is a directory with all that one run makes: the driver's data, its socket and log, and the
-// places where volumes are mounted. Its owner holds a lock on it, so that a later run can tell what a dead
-// one left behind from what belongs to a run beside it.
+// Workspace is a directory with all files of one run: the driver's data, its socket and log, and the mount points of
+// volumes. Its owner holds a lock on it, so that a later run can distinguish a dead run's leftovers from a concurrent
+// run's files.
 type Workspace struct {
 	Dir string
-	// Warnings say what an earlier run left and could not be removed.
+	// Warnings describe leftovers of an earlier run that could not be removed.
 	Warnings []string
 	lock     *os.File
 }
 
-// NewWorkspace makes a directory with the prefix in the directory for temporary files, after it has removed
-// what runs with the same prefix left there when they died. The prefix is a plain file name.
+// NewWorkspace creates a directory with the prefix in the directory for temporary files, after it has removed the
+// directories of dead runs with the same prefix. The prefix is a file name without slashes.
 func NewWorkspace(prefix string) (*Workspace, error) {
 	warnings := sweep(prefix)
 	dir, err := os.MkdirTemp("", prefix+"-")
@@ -33,7 +33,7 @@ func NewWorkspace(prefix string) (*Workspace, error) {
 	if w.lock, err = lockDir(dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	// Workloads of other users come through here; the driver closes its own directory itself.
+	// Other users' workloads traverse these; the driver restricts its own directory itself.
 	for _, path := range []string{dir, w.Mounts(), w.Data()} {
 		if err := errors.Join(os.MkdirAll(path, 0o711), os.Chmod(path, 0o711)); err != nil {
 			return nil, errors.Join(err, w.Remove())
@@ -42,25 +42,25 @@ func NewWorkspace(prefix string) (*Workspace, error) {
 	return w, nil
 }
 
-// Data is the driver's --data-dir.
+// Data returns the driver's --data-dir.
 func (w *Workspace) Data() string { return filepath.Join(w.Dir, "data") }
 
-// Mounts holds the staging and target directories, as the kubelet's directory does.
+// Mounts returns the directory of the staging and target directories, like the kubelet's directory.
 func (w *Workspace) Mounts() string { return filepath.Join(w.Dir, "mounts") }
 
-// Socket is the driver's socket.
+// Socket returns the path of the driver's socket.
 func (w *Workspace) Socket() string { return filepath.Join(w.Dir, "csi.sock") }
 
-// Log is the file to which the driver's log goes.
+// Log returns the path of the driver's log.
 func (w *Workspace) Log() string { return filepath.Join(w.Dir, "driver.log") }
 
-// Remove takes down every mount and loop device below the workspace and removes it, whatever state it is
-// in. It fails when something could not be removed.
+// Remove removes the workspace, in whatever state it is, with every mount and loop device below it. It fails if it
+// could not remove everything.
 func (w *Workspace) Remove() error {
 	return errors.Join(takeDown(w.Dir), w.lock.Close())
 }
 
-// lockDir takes the lock of a workspace; it fails with EWOULDBLOCK while its owner lives.
+// lockDir locks a workspace. It fails with EWOULDBLOCK while the owner is alive.
 func lockDir(dir string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(dir, "owner.lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -72,8 +72,8 @@ func lockDir(dir string) (*os.File, error) {
 	return file, nil
 }
 
-// sweep removes the workspaces with the prefix whose owners are dead. A very young one is left alone: its
-// owner may be about to lock it.
+// sweep removes the workspaces with the prefix whose owners are dead. It skips a very new one: its owner may be about
+// to lock it.
 func sweep(prefix string) (warnings []string) {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"-*"))
 	if err != nil {

@@ -18,8 +18,8 @@ func mkfs(t *testing.T, image string) {
 	}
 }
 
-// TestSweep lets a workspace's owner die with a frozen filesystem mounted twice, and looks that the next run takes
-// all of it down, but not the workspace of an owner who lives.
+// TestSweep lets a workspace's owner die with a frozen filesystem mounted twice. The next run must remove all of it,
+// but not the workspace of a living owner.
 func TestSweep(t *testing.T) {
 	dead, alive := workspace(t), workspace(t)
 	image := write(t, filepath.Join(dead.Data(), "image"))
