@@ -14,14 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contents is what must be in a volume: the checksum of each file, or of each extent of a raw device, that was written
-// and synced.
+// contents is the expected content of a volume: the checksum of each file, or of each extent of a raw device, that was
+// written and synced.
 type contents map[string][sha256.Size]byte
 
-// extent is the size of what is written to a raw device at a time.
+// extent is the size of a write to a raw device.
 const extent = mib
 
-// write writes something new, syncs it, and adds it to what must be there.
+// write writes new data, syncs it, and adds it to the expected content.
 func (w *worker) write(v *volume) error {
 	data := make([]byte, extent)
 	if !v.kind.block {
@@ -53,16 +53,16 @@ func (v *volume) put(name string, data []byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// offset is where on a raw device an extent is.
+// offset returns the position of an extent on a raw device.
 func (v *volume) offset(name string) int64 {
 	var n int64
 	if _, err := fmt.Sscanf(name, "%d", &n); err != nil {
-		panic(err) // Names are made in write.
+		panic(err) // write creates the names.
 	}
 	return n * extent
 }
 
-// verify reads the volume and compares it with what must be there: no file less, none more, none other.
+// verify reads the volume and compares it with the expected content: no file is missing, extra or different.
 func (w *worker) verify(v *volume) error {
 	return w.do("verify", v.Claim.Name, func(context.Context) error {
 		if !v.kind.block {
@@ -113,7 +113,7 @@ func (v *volume) get(name string) ([]byte, error) {
 	return data, errors.Join(err, device.Close())
 }
 
-// size is that of the filesystem or of the raw device in bytes, as its user sees it.
+// size returns the size of the filesystem or of the raw device in bytes, as its user sees it.
 func (v *volume) size() (int64, error) {
 	if !v.kind.block {
 		var fs unix.Statfs_t
@@ -130,7 +130,7 @@ func (v *volume) size() (int64, error) {
 	return size, errors.Join(err, device.Close())
 }
 
-// grown checks that the volume's user has nearly so many bytes more than before, where sizes are enforced.
+// grown checks that the volume's size has grown by nearly the given number of bytes, if sizes are enforced.
 func (v *volume) grown(before, by int64) error {
 	after, err := v.size()
 	if err != nil || !v.kind.enforced {

@@ -25,11 +25,10 @@ var (
 	keep    = flag.String("keep", "", "a directory for the driver's whole log and the whole history")
 )
 
-// prefix is that of the test's directories.
+// prefix is the prefix of the test's directories.
 const prefix = "stowage-crash"
 
-// hangLimit is how long the workers may take to come to a halt after the last kill. Only a call or a
-// file that hangs takes so long.
+// hangLimit is the limit for the workers to stop after the last kill. Only a call or a file that hangs takes that long.
 const hangLimit = 2 * time.Minute
 
 func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
@@ -57,7 +56,7 @@ func TestCrash(t *testing.T) {
 	r.report(t)
 }
 
-// run is what the killer and the workers share.
+// run is shared by the killer and the workers.
 type run struct {
 	seed    uint64
 	driver  *orchestrator.Driver
@@ -65,7 +64,7 @@ type run struct {
 	life    context.Context // ends all workers at the first violation
 	cancel  context.CancelFunc
 	halt    chan struct{} // closed after the last kill: workers stop before their next step
-	history history       // of the process; a worker has its own
+	history history       // of the process; each worker has its own
 	tally   tally
 
 	mu        sync.Mutex
@@ -102,8 +101,8 @@ func newRun(t *testing.T, workspace *orchestrator.Workspace) *run {
 	return r
 }
 
-// impatience bounds each attempt of a worker. Now and then it gives up early, while the driver is at it: then
-// the call is cancelled, and asked again perhaps before the driver has noticed.
+// impatience limits each attempt of a worker. Sometimes the worker gives up early, while the driver works: the call is
+// cancelled, and perhaps retried before the driver has noticed.
 func impatience(seed uint64, id int) func() time.Duration {
 	rng := rand.New(rand.NewPCG(seed, 2<<32+uint64(id)))
 	return func() time.Duration {
@@ -130,7 +129,7 @@ func driverBinary(t *testing.T) string {
 	return path
 }
 
-// crash lets the workers work while the driver is killed again and again, and brings them to a halt.
+// crash kills the driver again and again while the workers work, and then stops them.
 func (r *run) crash(t *testing.T) {
 	if _, err := r.start(); err != nil {
 		t.Fatal(err)
@@ -151,7 +150,7 @@ func (r *run) crash(t *testing.T) {
 	r.complain(t)
 }
 
-// hung finds the worker that hangs, and lets go what can hang without an end: a frozen filesystem.
+// hung finds the hanging worker, and thaws frozen filesystems, which can hang forever.
 func (r *run) hung(done <-chan struct{}) {
 	for _, w := range r.workers {
 		if step := w.under(); step != "" {
@@ -165,14 +164,14 @@ func (r *run) hung(done <-chan struct{}) {
 	}
 }
 
-// settle checks, with the workers at a halt, that what exists is what should, and that it can be used.
+// settle checks, with the workers stopped, that exactly the expected objects exist and can be used.
 func (r *run) settle(t *testing.T) {
 	r.exactly(t, "after the last kill")
 	r.each(func(w *worker) error { return w.verifyAll() })
 	r.complain(t)
 }
 
-// finish deletes everything, and checks that nothing is left, also after one more start.
+// finish deletes everything, and checks that nothing is left, even after one more start.
 func (r *run) finish(t *testing.T) {
 	r.each(func(w *worker) error { return w.deleteAll() })
 	if r.complain(t); t.Failed() {
@@ -194,7 +193,7 @@ func (r *run) finish(t *testing.T) {
 	}
 }
 
-// each lets all workers do something at the same time.
+// each makes all workers run a function concurrently.
 func (r *run) each(do func(w *worker) error) {
 	var all sync.WaitGroup
 	for _, w := range r.workers {
@@ -207,7 +206,7 @@ func (r *run) each(do func(w *worker) error) {
 	all.Wait()
 }
 
-// exactly checks that the driver lists what the workers' models hold, and nothing else.
+// exactly checks that the driver lists exactly the objects in the workers' models.
 func (r *run) exactly(t *testing.T, when string) {
 	t.Helper()
 	var wantVolumes, wantSnapshots []string
@@ -241,7 +240,7 @@ func (r *run) noLeaks(t *testing.T, when string) {
 	}
 }
 
-// end removes everything, whatever the outcome.
+// end removes everything, whatever the result.
 func (r *run) end(t *testing.T) {
 	r.cancel()
 	if r.driver.Running() {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// history is what happened, in order.
+// history records events in order.
 type history struct {
 	mu     sync.Mutex
 	events []event
@@ -36,7 +36,7 @@ func (h *history) all() []event {
 	return slices.Clone(h.events)
 }
 
-// merge renders the last events of several histories in order; all of them for 0.
+// merge formats the last events of several histories in order; 0 means all.
 func merge(last int, histories ...*history) string {
 	var all []event
 	for _, h := range histories {
@@ -53,10 +53,10 @@ func merge(last int, histories ...*history) string {
 	return text.String()
 }
 
-// errorf is fmt.Errorf for a violation that no error has caused.
+// errorf is fmt.Errorf for a violation without a causing error.
 func errorf(format string, args ...any) error { return fmt.Errorf(format, args...) }
 
-// violated notes the first violation and ends all work. Worker is nil for one of the process.
+// violated records the first violation and ends all work. w is nil for a violation of the process.
 func (r *run) violated(w *worker, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,7 +66,7 @@ func (r *run) violated(w *worker, err error) {
 	r.cancel()
 }
 
-// complain fails the test when there was a violation, with all that helps to understand it.
+// complain fails the test if there was a violation, with all information that explains it.
 func (r *run) complain(t *testing.T) {
 	t.Helper()
 	r.mu.Lock()

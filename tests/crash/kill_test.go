@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// plan is one kill to come.
+// plan is one planned kill.
 type plan struct {
-	after    time.Duration // since the driver answered, or was started
-	starting bool          // counts from the start: the driver dies while it repairs what the last kill left
-	children bool          // what it has started dies with it, as in a container; else it runs on, as on a host
+	after    time.Duration // since the driver's first answer, or its start
+	starting bool          // after counts from the start: the driver dies while it repairs the effects of the last kill
+	children bool          // the child processes are killed too, as in a container; otherwise they continue, as on a host
 }
 
 func nextPlan(rng *rand.Rand) plan {
@@ -39,9 +39,8 @@ func (p plan) String() string {
 	return fmt.Sprintf("%s after %s, %s", p.after.Round(time.Millisecond), since, who)
 }
 
-// killAgainAndAgain kills the driver, each time to start it at once, until there were enough kills or a violation. On a
-// slow machine that is more often than planned, so that there is something to be seen. The driver runs when it is
-// called and when it returns.
+// killAgainAndAgain kills the driver and restarts it at once, until there were enough kills or a violation. On a slow
+// machine it makes more kills than planned, so that the required events occur. The driver is running before and after.
 func (r *run) killAgainAndAgain() {
 	rng, begun := rand.New(rand.NewPCG(r.seed, 1<<32)), time.Now()
 	for n := 1; r.life.Err() == nil && (n <= *kills || len(r.tally.lacks()) > 0 && time.Since(begun) < hangLimit); n++ {
@@ -55,7 +54,7 @@ func (r *run) killAgainAndAgain() {
 
 func (r *run) killOnce(n int, p plan) error {
 	if p.starting {
-		// The driver that runs is killed too, or there would be nothing to start.
+		// The running driver is killed first, because it must be started.
 		if err := r.driver.Kill(p.children); err != nil {
 			return err
 		}
@@ -77,7 +76,7 @@ func (r *run) killOnce(n int, p plan) error {
 	return nil
 }
 
-// start starts the driver and notes how long it took to answer.
+// start starts the driver and records the time until its first answer.
 func (r *run) start() (time.Duration, error) {
 	took, err := r.driver.Start(context.WithoutCancel(r.life))
 	if err == nil {
@@ -95,7 +94,7 @@ func (r *run) stop(t *testing.T) {
 	}
 }
 
-// pause waits, or less when the context ends.
+// pause waits for d or until the context ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -4,20 +4,20 @@ import "github.com/stowage-csi/stowage/tests/orchestrator"
 
 const mib = 1 << 20
 
-// kind is one way to have a volume.
+// kind is a kind of volume.
 type kind struct {
 	name       string
 	parameters map[string]string
 	bytes      int64
 	block      bool
-	enforced   bool // the size is the filesystem's or the device's, and not a label
+	enforced   bool // the size limits the filesystem or the device
 	growsWhile bool // it can grow while it is mounted
-	// snapshotWhile are the snapshot's parameters while the volume is mounted; nil when none can be taken then:
-	// of a raw device nobody knows when its writers are at rest.
+	// snapshotWhile are the snapshot's parameters while the volume is mounted; nil if no snapshot is possible then: the
+	// driver cannot know when the writers of a raw device are idle.
 	snapshotWhile map[string]string
 }
 
-// kinds are those that a worker has in turn.
+// kinds returns the kinds that a worker uses in turn.
 func kinds() []kind {
 	image := func(fstype string) map[string]string {
 		return map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": fstype}

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// lifecycle is one volume's life, with what happens now and then.
+// lifecycle takes one volume through its life, with occasional extra events.
 func (w *worker) lifecycle() error {
 	all := kinds()
 	v, err := w.provision(all[(w.id+w.lifecycles)%len(all)], nil)
@@ -37,7 +37,7 @@ func (w *worker) lifecycle() error {
 	return w.deleteAll()
 }
 
-// branch takes a snapshot, goes on writing, and now and then restores the snapshot.
+// branch takes a snapshot, continues to write, and sometimes restores the snapshot.
 func (w *worker) branch(v *volume) error {
 	s, err := w.takeSnapshot(v)
 	if err != nil {
@@ -59,7 +59,7 @@ func (w *worker) branch(v *volume) error {
 	return w.verify(restored)
 }
 
-// provision creates a volume, empty or from a snapshot, mounts it and checks what is in it.
+// provision creates a volume, empty or from a snapshot, mounts it and checks its content.
 func (w *worker) provision(k kind, from *snapshot) (*volume, error) {
 	claim := orchestrator.Claim{Name: w.name(k.name), Bytes: k.bytes, Parameters: k.parameters, Block: k.block}
 	v := &volume{kind: k, data: contents{}}
@@ -77,7 +77,7 @@ func (w *worker) provision(k kind, from *snapshot) (*volume, error) {
 	return v, w.verify(v)
 }
 
-// create creates the volume and adds it to the model; again, it must be the same one.
+// create creates the volume and adds it to the model. A retry must return the same volume.
 func (w *worker) create(ctx context.Context, v *volume, claim orchestrator.Claim) error {
 	made, err := w.client.Provision(ctx, claim)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *worker) create(ctx context.Context, v *volume, claim orchestrator.Claim
 	return nil
 }
 
-// mount stages and publishes the volume, as far as it is not.
+// mount stages and publishes the volume unless that is already done.
 func (w *worker) mount(v *volume) error {
 	if !v.staged {
 		if err := w.call("stage", v.Claim.Name,
@@ -112,7 +112,7 @@ func (w *worker) mount(v *volume) error {
 	return nil
 }
 
-// unmount undoes mount.
+// unmount reverts mount.
 func (w *worker) unmount(v *volume) error {
 	if v.published {
 		if err := w.call("unpublish", v.Claim.Name,
@@ -131,7 +131,7 @@ func (w *worker) unmount(v *volume) error {
 	return nil
 }
 
-// mountAgain unmounts and mounts the volume, so that it is read from the disk again.
+// mountAgain unmounts and mounts the volume, so that its data is read from the disk.
 func (w *worker) mountAgain(v *volume) error {
 	if err := w.unmount(v); err != nil {
 		return err
@@ -139,7 +139,7 @@ func (w *worker) mountAgain(v *volume) error {
 	return w.mount(v)
 }
 
-// takeSnapshot takes a snapshot, of a mounted volume where its kind allows that.
+// takeSnapshot takes a snapshot, of a mounted volume if its kind allows that.
 func (w *worker) takeSnapshot(v *volume) (*snapshot, error) {
 	var parameters map[string]string
 	switch {
@@ -172,7 +172,7 @@ func (w *worker) takeSnapshot(v *volume) (*snapshot, error) {
 	return s, w.mount(v)
 }
 
-// expand grows the volume by half, mounted where that can be.
+// expand grows the volume by half, mounted if possible.
 func (w *worker) expand(v *volume) error {
 	before, err := v.size()
 	if err != nil {
@@ -196,7 +196,7 @@ func (w *worker) expand(v *volume) error {
 	return w.do("see the growth of", v.Claim.Name, func(context.Context) error { return v.grown(before, bytes/3) })
 }
 
-// verifyAll checks everything that exists: each volume's data, and each snapshot's in a volume restored from it.
+// verifyAll checks all existing objects: each volume's data, and each snapshot's data in a volume restored from it.
 func (w *worker) verifyAll() error {
 	w.finishing = true
 	for _, v := range w.volumes {
@@ -215,7 +215,7 @@ func (w *worker) verifyAll() error {
 	return nil
 }
 
-// deleteAll deletes everything that exists, volumes before their snapshots or after.
+// deleteAll deletes all existing objects, volumes before or after their snapshots.
 func (w *worker) deleteAll() error {
 	steps := []func() error{w.deleteVolumes, w.deleteSnapshots}
 	if w.chance(50) {

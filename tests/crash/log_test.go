@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// driverLog is what the driver said in all its lives.
+// driverLog holds the driver's messages in all its runs.
 type driverLog struct {
 	text     []byte
-	messages map[string]int // on its own account, at level info and above; those about requests have the request's ID
+	messages map[string]int // not about a request, at level info and above; the others have a request ID
 	refusals map[string]int // of requests, by code
-	mended   map[string]int // what each start found and put right, added up
-	errors   []string       // messages of level error on its own account
+	mended   map[string]int // the sum of the repairs of all starts
+	errors   []string       // messages of level error without a request
 	notable  [][]byte       // the lines of level info and above
 }
 
@@ -55,8 +55,8 @@ func (d *driverLog) add(line []byte) {
 	}
 }
 
-// mend adds up what a message says of leftovers. A leftover that is mended by one start and made again by
-// the next kill counts again.
+// mend adds up the leftovers in a message. A leftover that one start repairs and the next kill causes again counts
+// again.
 func (d *driverLog) mend(entry map[string]any) {
 	for _, key := range []string{"trash", "drafts", "quarantined", "grown", "thawed", "stale", "unreadable", "released"} {
 		if n, ok := entry[key].(float64); ok && n > 0 {

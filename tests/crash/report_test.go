@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// tally counts what happened.
+// tally counts events.
 type tally struct {
 	mu       sync.Mutex
 	kills    int
@@ -23,8 +23,8 @@ type tally struct {
 	children int // kills with the child processes
 	startups []time.Duration
 	steps    map[string]int
-	answers  map[string]int // calls that ended well, by method
-	retries  map[string]int // attempts that ended with a code that is asked again
+	answers  map[string]int // successful calls, by method
+	retries  map[string]int // attempts that ended with a retryable code
 	slowest  map[string]time.Duration
 }
 
@@ -91,7 +91,7 @@ func (c *tally) check(t *testing.T) {
 	}
 }
 
-// lacks are the things that must happen and have not yet.
+// lacks returns the required events that have not occurred yet.
 func (c *tally) lacks() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +110,7 @@ func (c *tally) missing() (list []string) {
 	return list
 }
 
-// report prints what happened.
+// report prints the events.
 func (r *run) report(t *testing.T) {
 	t.Helper()
 	log := r.log(t)

@@ -13,12 +13,12 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// TestVerifyFindsDamage is the proof that the crash test would see a loss.
+// TestVerifyFindsDamage proves that the crash test would detect a loss.
 func TestVerifyFindsDamage(t *testing.T) {
 	tests := []struct {
 		name   string
 		damage func(t *testing.T, dir string)
-		want   string // a part of the complaint; empty for none
+		want   string // part of the error; empty for none
 	}{
 		{"none", func(*testing.T, string) {}, ""},
 		{"a file is lost", func(t *testing.T, dir string) { must(t, os.Remove(filepath.Join(dir, "000"))) }, "WRONG FILES"},
@@ -39,7 +39,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			t.Chdir(t.TempDir()) // The volume's places are relative to it.
+			t.Chdir(t.TempDir()) // The volume's paths are relative to it.
 			v := &volume{Volume: &orchestrator.Volume{Claim: orchestrator.Claim{Name: "v"}}, data: contents{}}
 			must(t, os.MkdirAll(v.Target(), 0o755))
 			w := loneWorker(t)
@@ -55,7 +55,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 	}
 }
 
-// TestVerifyFindsDamageOfDevices is the same for what is written without a filesystem.
+// TestVerifyFindsDamageOfDevices does the same without a filesystem.
 func TestVerifyFindsDamageOfDevices(t *testing.T) {
 	t.Chdir(t.TempDir())
 	v := &volume{Volume: &orchestrator.Volume{Claim: orchestrator.Claim{Name: "v"}}, kind: kind{block: true},
@@ -94,7 +94,7 @@ func TestGrownFindsWhatHasNotGrown(t *testing.T) {
 	}
 }
 
-// TestPlanFollowsTheSeed checks that a seed repeats a plan, and that the plan has all that is in it.
+// TestPlanFollowsTheSeed checks that a seed repeats a plan, and that the plan contains all its kinds of kills.
 func TestPlanFollowsTheSeed(t *testing.T) {
 	plans := func(seed uint64) []plan {
 		rng := rand.New(rand.NewPCG(seed, 1<<32))

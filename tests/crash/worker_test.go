@@ -12,28 +12,28 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// errHalted ends a worker's lifecycle where it is, once the last kill has happened.
+// errHalted stops a worker's lifecycle at its current step, once the last kill has happened.
 var errHalted = errors.New("halted")
 
-// worker takes volumes through their lives and knows what must be true.
+// worker takes volumes through their lives and knows the expected state.
 type worker struct {
 	id     int
 	run    *run
 	rng    *rand.Rand
 	client *orchestrator.Client
 
-	made       int  // how many names it has given
-	finishing  bool // it goes on although there was a halt
+	made       int  // the number of names it has used
+	finishing  bool // it continues in spite of the halt
 	volumes    []*volume
 	snapshots  []*snapshot
 	lifecycles int
 	history    history
 
 	mu   sync.Mutex
-	step string // what it is at; empty when it does nothing
+	step string // its current step; empty if idle
 }
 
-// volume is a volume that the driver acknowledged, and what must be in it.
+// volume is an acknowledged volume with its expected content.
 type volume struct {
 	*orchestrator.Volume
 	kind      kind
@@ -42,14 +42,14 @@ type volume struct {
 	data      contents
 }
 
-// snapshot is a snapshot that the driver acknowledged, and what must be in it.
+// snapshot is an acknowledged snapshot with its expected content.
 type snapshot struct {
 	*orchestrator.Snapshot
 	kind kind
 	data contents
 }
 
-// work lives one volume's life after another until the halt.
+// work takes one volume after another through its life until the halt.
 func (w *worker) work() {
 	for {
 		err := w.lifecycle()
@@ -65,7 +65,7 @@ func (w *worker) work() {
 	}
 }
 
-// do takes one step, unless there was a halt.
+// do makes one step, unless there was a halt.
 func (w *worker) do(what, name string, f func(ctx context.Context) error) error {
 	select {
 	case <-w.run.halt:
@@ -81,7 +81,7 @@ func (w *worker) do(what, name string, f func(ctx context.Context) error) error 
 	start := time.Now()
 	err := f(w.run.life)
 	if err != nil && w.run.life.Err() != nil {
-		return errHalted // Another worker's violation has ended everything.
+		return errHalted // Another worker's violation has ended the run.
 	}
 	took := time.Since(start).Round(time.Millisecond)
 	if err != nil {
@@ -93,15 +93,14 @@ func (w *worker) do(what, name string, f func(ctx context.Context) error) error 
 	return nil
 }
 
-// call takes a step that may be taken again, and now and then takes it again: an orchestrator that was
-// itself restarted does.
+// call makes a repeatable step, and sometimes repeats it, as an orchestrator does that was itself restarted.
 func (w *worker) call(what, name string, f func(ctx context.Context) error) error {
 	if err := w.do(what, name, f); err != nil || !w.chance(15) {
 		return err
 	}
 	err := w.do(what+" again", name, f)
 	if errors.Is(err, errHalted) {
-		return nil // The first time counts.
+		return nil // The first call has succeeded.
 	}
 	return err
 }
@@ -112,23 +111,23 @@ func (w *worker) enter(step string) {
 	w.step = step
 }
 
-// under tells what the worker is at.
+// under returns the worker's current step.
 func (w *worker) under() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.step
 }
 
-// chance is true so many times out of a hundred.
+// chance returns true with the given probability in percent.
 func (w *worker) chance(percent int) bool { return w.rng.IntN(100) < percent }
 
-// name is a new name.
+// name returns a new name.
 func (w *worker) name(what string) string {
 	w.made++
 	return fmt.Sprintf("w%d-%d-%s", w.id, w.made, what)
 }
 
-// observe notes an attempt that was not the end of a call.
+// observe records an attempt that did not end its call.
 func (w *worker) observe(a orchestrator.Attempt) {
 	w.run.tally.attempt(a)
 	method, took := path.Base(a.Method), a.Took.Round(time.Millisecond)
@@ -140,7 +139,7 @@ func (w *worker) observe(a orchestrator.Attempt) {
 	}
 }
 
-// ids are those of what exists.
+// ids returns the IDs of the existing volumes and snapshots.
 func (w *worker) ids() (volumes, snapshots []string) {
 	for _, v := range w.volumes {
 		volumes = append(volumes, v.ID)
