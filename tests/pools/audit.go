@@ -12,13 +12,13 @@ import (
 	"strings"
 )
 
-// auditLog is the API server's log of requests, from a moment on.
+// auditLog is the part of the API server's log of requests from a moment on.
 type auditLog struct {
 	path string
 	from int64
 }
 
-// request is a line of it.
+// request is a line of the log.
 type request struct {
 	Verb      string `json:"verb"`
 	UserAgent string `json:"userAgent"`
@@ -40,7 +40,7 @@ func (p *plane) audit() (auditLog, error) {
 	return auditLog{path: path, from: info.Size()}, nil
 }
 
-// print prints what was requested since, for each of so many claims.
+// print prints the new requests, divided by the number of claims.
 func (a auditLog) print(claims int) error {
 	counts, err := a.counts()
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
@@ -51,7 +51,7 @@ func (a auditLog) print(claims int) error {
 	return err
 }
 
-// counts are the requests since, by program, verb, resource and answer.
+// counts returns the number of new requests, by program, verb, resource and answer.
 func (a auditLog) counts() (map[string]int, error) {
 	file, err := os.Open(a.path)
 	if err != nil {
@@ -67,7 +67,7 @@ func (a auditLog) counts() (map[string]int, error) {
 	for lines.Scan() {
 		var r request
 		if json.Unmarshal(lines.Bytes(), &r) != nil {
-			continue // It is just being written.
+			continue // The line is still being written.
 		}
 		counts[strings.Join([]string{who(r.UserAgent), r.Verb, r.ObjectRef.Resource + "/" + r.ObjectRef.Subresource,
 			fmt.Sprint(r.ResponseStatus.Code)}, " ")]++
@@ -75,7 +75,7 @@ func (a auditLog) counts() (map[string]int, error) {
 	return counts, lines.Err()
 }
 
-// who is the program, and of Kubernetes' controllers which one.
+// who returns the program, and for Kubernetes' controllers also the controller.
 func who(agent string) string {
 	program, _, _ := strings.Cut(agent, "/")
 	if _, account, ok := strings.Cut(agent, "system:serviceaccount:kube-system:"); ok {

@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// bind times claims of a pool, with the binder and without it, and dynamic ones.
+// bind measures claims of a pool, with and without the binder, and dynamic ones.
 func bind(ctx context.Context, p *plane, o options) error {
 	fmt.Printf("%d claims at once: p50, p99, all, a second\n", o.claims)
 	if err := p.timed(ctx, "dynamic", plain, o.claims); err != nil {
@@ -59,7 +59,7 @@ func (p *plane) isGone(ctx context.Context, object client.Object) error {
 	return client.IgnoreNotFound(err)
 }
 
-// filled waits until the minimum of a set is ready.
+// filled waits until a set's minimum of volumes is ready.
 func (p *plane) filled(ctx context.Context, set *v1alpha1.PersistentVolumeSet) error {
 	return p.until(ctx, "a full set", func() error {
 		if err := p.client.Get(ctx, client.ObjectKeyFromObject(set), set); err != nil {
@@ -72,7 +72,7 @@ func (p *plane) filled(ctx context.Context, set *v1alpha1.PersistentVolumeSet) e
 	})
 }
 
-// timed makes claims at once, waits until they are bound, prints the times, and deletes them.
+// timed creates claims at once, waits until they are bound, prints the times, and deletes the claims.
 func (p *plane) timed(ctx context.Context, name, class string, count int) error {
 	audit, err := p.audit()
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *plane) makeAll(ctx context.Context, class string, count int) (*sync.Map
 	}
 }
 
-// boundOf waits until as many claims are bound, and returns when.
+// boundOf waits until count claims are bound, and returns the times.
 func boundOf(ctx context.Context, events watch.Interface, count int) (map[string]time.Time, error) {
 	ends := map[string]time.Time{}
 	limit := time.After(10 * time.Minute)

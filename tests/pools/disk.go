@@ -9,7 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
-// shelf stands for the process that opens the disks of a node. It has none: a wipe is done as soon as it is wanted.
+// shelf simulates the process that opens the disks of a node. It has no disks: a wipe is done as soon as it is
+// requested.
 type shelf struct {
 	node  string
 	disks int
@@ -19,7 +20,7 @@ type shelf struct {
 	changed  chan struct{}
 	wanted   report.Wanted
 	dirty    map[string]bool
-	offers   map[string]bool // ids that were heard of
+	offers   map[string]bool // known ids
 	done     map[string]bool // deletions
 }
 
@@ -28,7 +29,7 @@ func newShelf(node string, disks int) *shelf {
 		offers: map[string]bool{}, done: map[string]bool{}}
 }
 
-// State returns the state as soon as its revision is another than after.
+// State returns the state once its revision differs from after.
 func (s *shelf) State(ctx context.Context, after string) (report.State, error) {
 	for {
 		s.mu.Lock()
@@ -73,7 +74,7 @@ func (s *shelf) state() report.State {
 	return state
 }
 
-// Want takes what is offered, and wipes what is to be wiped.
+// Want records the offers, and wipes the disks of the deletions.
 func (s *shelf) Want(_ context.Context, w report.Wanted) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

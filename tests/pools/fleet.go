@@ -34,7 +34,7 @@ import (
 
 const system = "stowage-system"
 
-// census knows which PersistentVolumes could be bound.
+// census knows the PersistentVolumes that can be bound.
 type census struct {
 	mu     sync.Mutex
 	usable map[string]string // by local volume
@@ -59,7 +59,7 @@ func (c *census) count() int {
 	return len(c.usable)
 }
 
-// fleet simulates found disks.
+// fleet measures simulated disks.
 func fleet(ctx context.Context, p *plane, o options) error {
 	p.more = []string{"--disable-admission-plugins=StorageObjectInUseProtection", "--max-requests-inflight=800",
 		"--max-mutating-requests-inflight=400"}
@@ -105,7 +105,7 @@ func fleet(ctx context.Context, p *plane, o options) error {
 	return p.settled(ctx, audit, seen, all, "1 in 100 again", begun, len(released))
 }
 
-// isAnew reports whether each of the volumes is offered by another PersistentVolume.
+// isAnew returns an error unless each of the volumes is offered by another PersistentVolume.
 func (c *census) isAnew(released map[string]string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *census) isAnew(released map[string]string) error {
 	return nil
 }
 
-// furnish makes what an installation and the nodes would have made.
+// furnish creates the objects that an installation and the nodes would have created.
 func (p *plane) furnish(ctx context.Context, nodes int) error {
 	storages, err := definition("nodestorages")
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *plane) count(ctx context.Context, seen *census) error {
 	return err
 }
 
-// workers starts the worker of each node, with a watch of its own object each.
+// workers starts the worker of each node, each with a watch of its own object.
 func (p *plane) workers(ctx context.Context, o options) error {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -193,7 +193,7 @@ func (p *plane) workers(ctx context.Context, o options) error {
 	return nil
 }
 
-// release has so many volumes bound and released, as Kubernetes and a tenant would.
+// release binds and releases count volumes, as Kubernetes and a tenant would.
 func (p *plane) release(ctx context.Context, seen *census, count int) (map[string]string, error) {
 	released := map[string]string{}
 	seen.mu.Lock()
@@ -223,7 +223,7 @@ func (p *plane) release(ctx context.Context, seen *census, count int) (map[strin
 	return released, group.Wait()
 }
 
-// settled waits until all volumes are offered, and prints what that took.
+// settled waits until all volumes are offered, and prints the costs.
 func (p *plane) settled(ctx context.Context, audit auditLog, seen *census, all int, what string, begun time.Time,
 	volumes int) error {
 	last := 0
@@ -250,7 +250,7 @@ func (p *plane) settled(ctx context.Context, audit auditLog, seen *census, all i
 	return audit.print(volumes)
 }
 
-// usage is the most memory of a process, in KiB, and its time on the processor.
+// usage returns the peak memory of a process, in KiB, and its CPU time.
 func usage(pid int) (memory int, processor time.Duration, err error) {
 	status, first := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	stat, second := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

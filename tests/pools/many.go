@@ -17,10 +17,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// manySets is how many sets the volumes are in.
+// manySets is the number of sets.
 const manySets = 50
 
-// many times a change of one set among many volumes, and prints what the manager takes for it in memory and requests.
+// many measures a change of one set among many volumes, and prints the manager's memory and requests for it.
 func many(ctx context.Context, p *plane, o options) error {
 	each := o.volumes / manySets
 	if err := p.makeVolumes(ctx, each); err != nil {
@@ -54,7 +54,7 @@ func many(ctx context.Context, p *plane, o options) error {
 	return p.changeSets(ctx, each)
 }
 
-// changeSets asks one set after another for a volume more.
+// changeSets increases one set after another by one volume.
 func (p *plane) changeSets(ctx context.Context, each int) error {
 	audit, err := p.audit()
 	if err != nil {
@@ -80,7 +80,7 @@ func (p *plane) changeSets(ctx context.Context, each int) error {
 	return audit.print(changes)
 }
 
-// makeVolumes makes the unbound volumes of all sets by hand, as another driver's administrator would.
+// makeVolumes creates the unbound volumes of all sets by hand, as another driver's administrator would.
 func (p *plane) makeVolumes(ctx context.Context, each int) error {
 	var group sync.WaitGroup
 	failed := make(chan error, manySets)
@@ -112,12 +112,12 @@ func (p *plane) makeVolume(ctx context.Context, set string, number int) error {
 	if err := p.client.Create(ctx, v); err != nil {
 		return err
 	}
-	before := client.MergeFrom(v.DeepCopy()) // Kubernetes' controller has only 20 requests a second for it.
+	before := client.MergeFrom(v.DeepCopy()) // Kubernetes' controller makes only 20 requests a second for it.
 	v.Status.Phase = corev1.VolumeAvailable
 	return p.client.Status().Patch(ctx, v, before)
 }
 
-// counted waits until a set's status has so many unbound volumes.
+// counted waits until a set's status reports the number of unbound volumes.
 func (p *plane) counted(ctx context.Context, number, want int) error {
 	set := &v1alpha1.PersistentVolumeSet{}
 	return p.soon(ctx, fmt.Sprintf("%d unbound volumes of set-%d", want, number), func() error {
@@ -129,7 +129,7 @@ func (p *plane) counted(ctx context.Context, number, want int) error {
 	})
 }
 
-// memory is what the managers have resident.
+// memory returns the resident memory of the manager.
 func (p *plane) memory() string {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, file := range files {

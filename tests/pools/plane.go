@@ -23,10 +23,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/store"
 )
 
-// token is the administrator's, on the loopback of this run only.
+// token is the administrator's token, on the loopback addresses of this run only.
 const token = "pools"
 
-// plane is a control plane, a driver and what serves it.
+// plane is a control plane with a driver and its sidecar.
 type plane struct {
 	folder   string
 	layout   layout.Layout
@@ -46,7 +46,7 @@ func newPlane(folder string) *plane {
 		socket: filepath.Join(folder, "csi.sock")}
 }
 
-// start starts everything but the manager.
+// start starts everything except the manager.
 func (p *plane) start(ctx context.Context) error {
 	if err := p.begin(ctx); err != nil {
 		return err
@@ -88,7 +88,7 @@ func (p *plane) begin(ctx context.Context) error {
 	return p.connect()
 }
 
-// build finds the programs, or builds them.
+// build finds or builds the programs.
 func (p *plane) build(ctx context.Context) error {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -168,7 +168,7 @@ func (p *plane) startAPI(ctx context.Context, l layout.Layout, ports []string) e
 	})
 }
 
-// kubeconfig is that of the administrator, for an API server or what is in front of it.
+// kubeconfig returns the administrator's kubeconfig, for an API server or a proxy in front of it.
 func (p *plane) kubeconfig(server string) string {
 	return fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}], users: [{name: u, user: {token: %q}}]}
@@ -195,11 +195,11 @@ func (p *plane) startClients(ctx context.Context, l layout.Layout, port string) 
 		return err
 	}
 	_, err := p.run(ctx, "csi-provisioner", config, "--csi-address="+p.socket, "--kube-api-qps=50", "--kube-api-burst=100",
-		"--worker-threads=100") // Volumes in memory are directories: they have no filesystem to name.
+		"--worker-threads=100") // The memory backend's volumes are directories, without a filesystem type.
 	return err
 }
 
-// run starts a program that ends with the context, or when it is stopped.
+// run starts a program that ends with the context, or when stop is called.
 func (p *plane) run(ctx context.Context, name string, args ...string) (stop func(), err error) {
 	out, err := os.OpenFile(filepath.Join(p.folder, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -223,12 +223,12 @@ func (p *plane) run(ctx context.Context, name string, args ...string) (stop func
 	return func() { cancel(); <-ended }, nil
 }
 
-// until asks until there is no error, for two minutes.
+// until repeats a check until it returns no error, for two minutes.
 func (p *plane) until(ctx context.Context, what string, ask func() error) error {
 	return p.each(ctx, what, 100*time.Millisecond, ask)
 }
 
-// soon does the same for what is timed.
+// soon does the same at shorter intervals, for measurements.
 func (p *plane) soon(ctx context.Context, what string, ask func() error) error {
 	return p.each(ctx, what, 5*time.Millisecond, ask)
 }

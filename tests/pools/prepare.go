@@ -44,7 +44,7 @@ func (p *plane) connect() (err error) {
 	return err
 }
 
-// prepare makes what a driver's installation and its node would have made.
+// prepare creates the objects that a driver's installation and its node would have created.
 func (p *plane) prepare(ctx context.Context) error {
 	definition, err := definition("persistentvolumesets")
 	if err != nil {
@@ -71,7 +71,7 @@ func (p *plane) prepare(ctx context.Context) error {
 	return p.until(ctx, "the resource", func() error { return p.client.List(ctx, &v1alpha1.PersistentVolumeSetList{}) })
 }
 
-// definition is that of a resource of ours.
+// definition returns the definition of one of the project's own resources.
 func definition(resource string) (*apiextensions.CustomResourceDefinition, error) {
 	text, err := os.ReadFile("deploy/kubernetes/crds/stowage.dev_" + resource + ".yaml")
 	if err != nil {
@@ -87,7 +87,7 @@ func (p *plane) manager(ctx context.Context, qps int) (stop func(), err error) {
 		"--kubeconfig="+filepath.Join(p.folder, "kube.config"), "--v=2", fmt.Sprintf("--bind-api-qps=%d", qps))
 }
 
-// newSet is a set of so many volumes, bound or not.
+// newSet returns a set of count volumes, bound or not.
 func newSet(name string, count int) *v1alpha1.PersistentVolumeSet {
 	labels := map[string]v1alpha1.LabelValue{setLabel: v1alpha1.LabelValue(name)}
 	return &v1alpha1.PersistentVolumeSet{

@@ -22,12 +22,12 @@ import (
 )
 
 const (
-	retained          = "retained"         // a class of policy Retain
+	retained          = "retained"         // a class with the policy Retain
 	recyclerNamespace = "stowage-recycler" // of deploy/kubernetes/recycler
 )
 
-// recycle has volumes recycled by two recyclers with the rights of their manifests, of which the leader is killed again
-// and again. There is no node: what a kubelet says of scrub pods is written for it.
+// recycle recycles volumes with two recyclers that have the rights of their manifests. The leader is killed again and
+// again. There is no node: the command simulates a kubelet's updates of scrub pods.
 func recycle(ctx context.Context, p *plane, o options) error {
 	if err := p.installRecycler(ctx); err != nil {
 		return err
@@ -68,7 +68,7 @@ func recycle(ctx context.Context, p *plane, o options) error {
 	return p.claimAgain(ctx, o.recycle)
 }
 
-// installRecycler makes what the manifests of the recycler have, but for its pods, and a class.
+// installRecycler creates the objects of the recycler's manifests except its pods, and a class.
 func (p *plane) installRecycler(ctx context.Context) error {
 	policy := corev1.PersistentVolumeReclaimRetain
 	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: retained}, Provisioner: driver,
@@ -102,7 +102,7 @@ func (p *plane) installRecycler(ctx context.Context) error {
 	return os.WriteFile(filepath.Join(p.folder, "recycler.config"), []byte(config), 0o600)
 }
 
-// refusesSet checks that no set can have volumes of policy Delete that are to be recycled.
+// refusesSet checks that a set with the policy Delete cannot have the annotation for recycling.
 func (p *plane) refusesSet(ctx context.Context) error {
 	set := newSet("refused", 1)
 	set.Spec.Template.Metadata.Annotations = map[string]string{v1alpha1.RecycleAnnotation: "true"}
@@ -114,7 +114,7 @@ func (p *plane) refusesSet(ctx context.Context) error {
 	return p.client.Create(ctx, set, client.DryRunAll)
 }
 
-// releaseVolumes makes volumes that bear the annotation and are released.
+// releaseVolumes creates released volumes with the annotation.
 func (p *plane) releaseVolumes(ctx context.Context, count int) error {
 	for i := range count {
 		if err := p.client.Create(ctx, newClaim(fmt.Sprintf("first-%d", i), retained)); err != nil {
@@ -157,7 +157,7 @@ func (p *plane) volumes(ctx context.Context) ([]corev1.PersistentVolume, error) 
 	return list.Items, err
 }
 
-// unrecycled counts the volumes, claims and pods of which something is left to do.
+// unrecycled counts the volumes, claims and pods that are not finished.
 func (p *plane) unrecycled(ctx context.Context) (left int, err error) {
 	volumes, err := p.volumes(ctx)
 	if err != nil {
@@ -176,7 +176,7 @@ func (p *plane) unrecycled(ctx context.Context) (left int, err error) {
 	return left + len(pods.Items) + len(claims.Items), err
 }
 
-// kubelet runs the scrub pods whose claims are bound: it has them start, and then end.
+// kubelet simulates the scrub pods whose claims are bound: they start, and then end.
 func (p *plane) kubelet(ctx context.Context) error {
 	for {
 		var pods corev1.PodList
@@ -242,7 +242,7 @@ func (p *plane) killRecyclers(ctx context.Context) error {
 	}
 }
 
-// claimAgain makes claims for all volumes: each must get one that was recycled.
+// claimAgain creates claims for all volumes. Each must get a recycled one.
 func (p *plane) claimAgain(ctx context.Context, count int) error {
 	before, err := p.volumes(ctx)
 	if err != nil {
