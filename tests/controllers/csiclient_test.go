@@ -19,7 +19,7 @@ import (
 
 const zone = "memory.csi.stowage.dev/zone"
 
-// start starts a driver whose log has each message, and a client of it.
+// start starts a driver that logs each message, and a client for it.
 func start(t *testing.T) (*inprocess.Driver, *csiclient.Client, *bytes.Buffer) {
 	t.Helper()
 	log := &bytes.Buffer{}
@@ -49,7 +49,7 @@ func request(name string, change ...func(*csiclient.Request)) csiclient.Request 
 	return r
 }
 
-// TestSameRequestSameVolume asks twice, deletes twice, and asks again.
+// TestSameRequestSameVolume creates a volume twice, deletes it twice, and creates it again.
 func TestSameRequestSameVolume(t *testing.T) {
 	_, client, _ := start(t)
 	if client.Driver() != "memory.csi.stowage.dev" || !client.HasTopology() {
@@ -115,8 +115,8 @@ func TestAnswersThatEndARequest(t *testing.T) {
 	}
 }
 
-// TestAbsence checks with which refusals the driver proves that there is no volume of the name: only if there is none
-// where it may be.
+// TestAbsence checks which refusals prove that no volume has the name: only those where no volume exists in any allowed
+// place.
 func TestAbsence(t *testing.T) {
 	_, client, _ := start(t)
 	here := func(r *csiclient.Request) { r.Segments = map[string]string{zone: "here"} }
@@ -146,8 +146,8 @@ func TestAbsence(t *testing.T) {
 	}
 }
 
-// TestAbsenceAtLocal asks the driver of local disks for more than its pool has: it proves that there is no volume, on
-// its own node only.
+// TestAbsenceAtLocal requests more than the pool of a driver of local disks has: the refusal proves that there is no
+// volume, on the driver's own node only.
 func TestAbsenceAtLocal(t *testing.T) {
 	driver := inprocess.Start(t, inprocess.Options{
 		Backend: "local", Config: "pools: [{name: p, type: directory, sharesDisk: true, capacity: 100Mi}]",
@@ -156,7 +156,7 @@ func TestAbsenceAtLocal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = client.Close() }) // It has been asked all there is to ask.
+	t.Cleanup(func() { _ = client.Close() }) // No more calls follow.
 	for node, want := range map[string]bool{"node-1": true, "node-2": false} {
 		_, err := client.Create(t.Context(), request("a", func(r *csiclient.Request) {
 			r.SizeBytes, r.Parameters = 1<<30, map[string]string{"pool": "p"}
@@ -168,7 +168,7 @@ func TestAbsenceAtLocal(t *testing.T) {
 	}
 }
 
-// TestPlaces asks for a volume where the driver is, and where it is not.
+// TestPlaces requests a volume in the driver's zone, and in another one.
 func TestPlaces(t *testing.T) {
 	_, client, _ := start(t)
 	here, there := map[string]string{zone: "here"}, map[string]string{zone: "there"}
@@ -182,7 +182,7 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// TestWhatArrives checks what the driver is told of access modes, volume mode, filesystem and mount options.
+// TestWhatArrives checks the access modes, volume mode, filesystem and mount options in the driver's requests.
 func TestWhatArrives(t *testing.T) {
 	driver, client, log := start(t)
 	for name, change := range map[string]func(*csiclient.Request){
@@ -203,10 +203,10 @@ func TestWhatArrives(t *testing.T) {
 		}
 	}
 	_, err := client.Create(t.Context(), request("fs_type", func(r *csiclient.Request) { r.FSType = "ext4" }))
-	if err == nil || !strings.Contains(csiclient.Message(err), `filesystem "ext4"`) { // A directory has none.
+	if err == nil || !strings.Contains(csiclient.Message(err), `filesystem "ext4"`) { // A directory has no such type.
 		t.Errorf("a filesystem on a directory: %v", err)
 	}
-	driver.Stop(t) // Its log is whole.
+	driver.Stop(t) // Its log is then complete.
 	for _, want := range []string{"MULTI_NODE_MULTI_WRITER", "MULTI_NODE_READER_ONLY", "SINGLE_NODE_SINGLE_WRITER", "ext4",
 		"noatime", "block"} {
 		if !strings.Contains(log.String(), want) {
@@ -215,13 +215,13 @@ func TestWhatArrives(t *testing.T) {
 	}
 }
 
-// TestList reads more volumes than a page has, one of which is attached.
+// TestList lists more volumes than a page has, one of which is attached.
 func TestList(t *testing.T) {
 	driver, client, _ := start(t)
 	if !client.CanList() || !client.ListsNodes() {
 		t.Fatal("the driver lists no volumes, or not where they are attached")
 	}
-	const volumes = 501 // A page has 500 at most.
+	const volumes = 501 // A page has at most 500.
 	var last csiclient.Volume
 	for i := range volumes {
 		volume, err := client.Create(t.Context(), request(strconv.Itoa(i), func(r *csiclient.Request) { r.SizeBytes = 4096 }))

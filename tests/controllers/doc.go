@@ -1,2 +1,3 @@
-// Package controllers tests what controllers of Kubernetes ask a driver for, over the real edge on a real socket.
+// Package controllers tests calls of Stowage's controllers in Kubernetes to a driver, through the real server on a real
+// socket.
 package controllers

@@ -37,8 +37,8 @@ import (
 
 const fleetNamespace = "stowage-system"
 
-// fleet is a master over one node: the real driver of the node on a real socket, its worker, and objects that are kept
-// in memory as long as the test.
+// fleet is a master over one node: the node's real driver on a real socket, its worker, and objects that stay in memory
+// during the test.
 type fleet struct {
 	testing.TB
 	api    client.WithWatch
@@ -49,14 +49,14 @@ type fleet struct {
 	work   sync.WaitGroup
 }
 
-// fleets are the objects of clusters, by the directory of their node: they outlive a backend that is opened again.
+// fleets holds the objects of clusters, by the directory of their node: they outlive a reopened backend.
 type fleets struct {
 	config string // of the drivers
 	mu     sync.Mutex
 	all    map[string]client.WithWatch
 }
 
-// newFleets are those whose nodes have one pool.
+// newFleets returns fleets whose nodes have one pool.
 func newFleets(pool string) *fleets {
 	return &fleets{config: "pools: [{name: tested, " + pool + "}]", all: map[string]client.WithWatch{}}
 }
@@ -115,10 +115,10 @@ func (f *fleets) open(ctx context.Context, tb testing.TB, o backends.Options) *b
 	return &backends.Instance{Controller: edge{l.master}, Node: l.driver.Instance.Node, Close: l.close}
 }
 
-// edge is the master without names that package driver refuses: the driver of the node would.
+// edge is the master without names that package driver refuses, because the node's driver would refuse them.
 type edge struct{ *localvolume.Master }
 
-// refused begins what stands for a name that package driver refuses.
+// refused is the prefix of the replacement of a refused name.
 const refused = "refused-"
 
 func (e edge) in(spec backends.Spec) backends.Spec {
@@ -239,22 +239,22 @@ func (l *fleet) close(context.Context) error {
 	return err
 }
 
-// run stands for the watches of the worker and the master.
+// run replaces the watches of the worker and the master.
 func (l *fleet) run(ctx context.Context, o volumeworker.Options) {
 	reporter := volumeworker.NewReporter(o, l.api, l.api)
 	for ctx.Err() == nil {
 		l.pass(ctx, &v1alpha1.LocalVolumeList{}, volumeworker.Volumes(o, l.api, l.api))
 		l.pass(ctx, &v1alpha1.LocalSnapshotList{}, volumeworker.Snapshots(o, l.api, l.api))
 		l.pass(ctx, &v1alpha1.LocalSnapshotGroupList{}, volumeworker.Groups(o, l.api, l.api))
-		_ = reporter.Report(ctx, true) // It is asked again.
+		_ = reporter.Report(ctx, true) // It is retried.
 		select {
 		case <-ctx.Done():
-		case <-time.After(time.Millisecond): // Stimulus: the API of the test tells of no changes.
+		case <-time.After(time.Millisecond): // Stimulus: the test's API reports no changes.
 		}
 	}
 }
 
-// pass has a worker look at all orders of a type about which it was asked, and tells the master.
+// pass reconciles all orders of a type, and notifies the master.
 func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconcile.Reconciler) {
 	if err := l.api.List(ctx, list); err != nil {
 		l.Error(err)
@@ -268,7 +268,7 @@ func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconci
 		if spec, status := order.Ordered(); status.Attempt < spec.Attempt {
 			request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(order)}
 			passes.Go(func() {
-				_, _ = worker.Reconcile(ctx, request) // It is asked again.
+				_, _ = worker.Reconcile(ctx, request) // It is retried.
 				l.master.Changed(order.GetName())
 			})
 		}
@@ -280,7 +280,7 @@ func (l *fleet) pass(ctx context.Context, list client.ObjectList, worker reconci
 	}
 }
 
-// fleetSpec is a volume in the pool.
+// fleetSpec returns the specification of a volume in the pool.
 func fleetSpec(name string) backends.Spec {
 	return backends.Spec{
 		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},
@@ -289,7 +289,7 @@ func fleetSpec(name string) backends.Spec {
 	}
 }
 
-// readAhead is the one that the driver of the node gives to the volume's device.
+// readAhead returns the read-ahead that the node's driver sets for the volume's device.
 func readAhead(tb testing.TB, instance *backends.Instance, handle string) int {
 	tb.Helper()
 	source, err := instance.Node.Source(tb.Context(), backends.Attachment{Handle: handle, Type: backends.Mount})

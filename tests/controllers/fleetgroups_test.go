@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// grouped is a cluster with two volumes, of a node with such a pool, and a group that is wanted of them.
+// grouped is a cluster with two volumes, on a node with the given pool, and the specification of a group of them.
 type grouped struct {
 	*testing.T
 	*volume.Service
@@ -48,8 +48,8 @@ func newGrouped(t *testing.T, pool string) *grouped {
 	return g
 }
 
-// TestGroupInAnotherOrder checks that a group whose object was removed by force, and which is then asked for in another
-// order, gives out no snapshot of one volume as that of the other.
+// TestGroupInAnotherOrder removes a group's object by force and requests the group in another order. No snapshot of one
+// volume may be returned as that of the other.
 func TestGroupInAnotherOrder(t *testing.T) {
 	g := newGrouped(t, images)
 	made, err := g.CreateGroup(g.ctx, g.spec)
@@ -75,8 +75,8 @@ func TestGroupInAnotherOrder(t *testing.T) {
 	}
 }
 
-// TestGroupOfDirectories checks that a node whose driver takes no groups refuses one for good, and that nothing is left
-// of it.
+// TestGroupOfDirectories checks that a node whose driver supports no groups refuses one permanently, and that nothing
+// is left of it.
 func TestGroupOfDirectories(t *testing.T) {
 	g := newGrouped(t, "type: directory")
 	if _, err := g.CreateGroup(g.ctx, g.spec); !backends.Is(err, backends.Unsupported) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/inprocess"
 )
 
-// TestMachineThroughTheSocket asks the real driver over a real socket, which asks the strict API of EC2.
+// TestMachineThroughTheSocket makes calls to the real driver over a real socket, with the strict API of EC2 behind it.
 func TestMachineThroughTheSocket(t *testing.T) {
 	r := region.New(t, region.Quick(), 0)
 	definition := ebs.Definition()
@@ -48,7 +48,7 @@ func TestMachineThroughTheSocket(t *testing.T) {
 	}
 }
 
-// TestDriverWithoutMachines is of a backend that has none.
+// TestDriverWithoutMachines uses a backend without machines.
 func TestDriverWithoutMachines(t *testing.T) {
 	_, client, _ := start(t)
 	if err := client.KnowsMachines(t.Context()); err == nil || !strings.Contains(err.Error(), "leave out --failover") {
