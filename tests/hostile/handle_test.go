@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHandlesReachBeyondDirectories shows what docs/guides/install.md warns of: a pod with CAP_DAC_READ_SEARCH that has
-// a volume of a directory pool reads any file of the pool's filesystem by its handle, wherever that is. From a volume
-// of an image pool it reaches that volume's files only.
+// TestHandlesReachBeyondDirectories demonstrates a warning in docs/guides/install.md: a pod with CAP_DAC_READ_SEARCH
+// and a volume of a directory pool can read any file of the pool's filesystem by its handle, anywhere in it. From a
+// volume of an image pool it can reach only that volume's files.
 func TestHandlesReachBeyondDirectories(t *testing.T) {
 	for pool, reached := range map[string]bool{"directory": true, "image": false} {
 		t.Run(pool, func(t *testing.T) {
@@ -33,9 +33,9 @@ func TestHandlesReachBeyondDirectories(t *testing.T) {
 	}
 }
 
-// opensByHandle opens a file by its handle, from a directory where only the directory's filesystem counts
-// (open_by_handle_at(2)). A pod would guess the handle: it is little more than the number of the inode, and that of a
-// root directory is known.
+// opensByHandle opens a file by its handle, from a directory that only determines the filesystem
+// (open_by_handle_at(2)). A pod would guess the handle, which contains little more than the number of the inode; a root
+// directory's handle is known.
 func opensByHandle(dir, file string) error {
 	handle, _, err := unix.NameToHandleAt(unix.AT_FDCWD, file, 0)
 	if err != nil {
@@ -58,7 +58,7 @@ func opensByHandle(dir, file string) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// image publishes a volume of an image pool, and takes it down with the test.
+// image publishes a volume of an image pool, and removes it at the end of the test.
 func (w *world) image(t *testing.T) string {
 	t.Helper()
 	create := w.create("image")

@@ -22,9 +22,9 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// deserved reports whether a request can deserve an answer. INTERNAL, UNKNOWN and UNAVAILABLE would say that the driver
-// did not understand what happened, or invite the caller to send the same again for ever. That a volume is staged, in
-// another way, is UNAVAILABLE all the same (docs/design/014), and says so.
+// deserved reports whether an answer is acceptable. INTERNAL, UNKNOWN and UNAVAILABLE would mean that the driver did
+// not understand the failure, or invite the caller to retry forever. The exception is a volume that is staged in
+// another way, which is UNAVAILABLE (docs/design/014), with a message that says so.
 func deserved(method protoreflect.Name, answer *status.Status) bool {
 	if method == "NodeStageVolume" && answer.Code() == codes.Unavailable {
 		return strings.Contains(answer.Message(), "it is staged already at ")
@@ -73,7 +73,7 @@ func plantPrecious(t *testing.T, beside string) {
 	}
 }
 
-// picture is all that there is to know of a tree: what is where, of which mode, owner and contents.
+// picture returns the complete state of a tree: the paths, modes, owners and contents.
 func picture(t *testing.T, root string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -99,7 +99,7 @@ func picture(t *testing.T, root string) map[string]string {
 	return all
 }
 
-// methods are all methods of the services that the driver offers.
+// methods returns all methods of the services that the driver offers.
 func methods() []protoreflect.MethodDescriptor {
 	var list []protoreflect.MethodDescriptor
 	services := csi.File_csi_proto.Services()
@@ -112,7 +112,7 @@ func methods() []protoreflect.MethodDescriptor {
 	return list
 }
 
-// mutate sends the request once with each hostile value in each of its text fields.
+// mutate sends the request once for each hostile value in each of its text fields.
 func (w *world) mutate(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message,
 	hostile []string) int {
 	t.Helper()
@@ -128,7 +128,7 @@ func (w *world) mutate(t *testing.T, method protoreflect.MethodDescriptor, reque
 	return calls
 }
 
-// textFields are the fields of a message that hold text: alone, in a list, or as a map's values.
+// textFields returns the fields of a message that contain text: directly, in a list, or as a map's values.
 func textFields(message protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
 	var list []protoreflect.FieldDescriptor
 	for i := range message.Fields().Len() {

@@ -2,8 +2,7 @@ package hostile
 
 import "strings"
 
-// values are what is put into every text field; beside is a directory of precious files next to the
-// driver's own.
+// values returns the hostile values. beside is a directory of precious files next to the driver's own.
 func values(beside string) []string {
 	return []string{
 		"", ".", "..", "/", "//", "../beside/precious", "../../../../../../etc", "/etc/passwd", beside, beside + "/precious",

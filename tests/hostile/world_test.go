@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
-// world is a driver with something in it: a volume that is published, and a snapshot.
+// world is a driver with a published volume and a snapshot.
 type world struct {
 	driver                    *inprocess.Driver
 	controller                csi.ControllerClient
@@ -78,7 +78,7 @@ func (w *world) fill(t *testing.T, backend string) {
 	t.Cleanup(func() { w.teardown(t) })
 }
 
-// teardown proves that the volume is still as it was made: it can be taken down in order.
+// teardown proves that the volume is unchanged: it can be unpublished, unstaged and deleted normally.
 func (w *world) teardown(t *testing.T) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -115,7 +115,7 @@ func (w *world) publish() *csi.NodePublishVolumeRequest {
 	}
 }
 
-// requests are good requests of a type, each a pattern for bad ones.
+// requests returns valid requests of a type, as templates for hostile ones.
 func (w *world) requests(name protoreflect.Name) []proto.Message {
 	all := []proto.Message{
 		w.create("new"), &csi.DeleteVolumeRequest{VolumeId: "none"},
@@ -150,7 +150,7 @@ func (w *world) requests(name protoreflect.Name) []proto.Message {
 	return list
 }
 
-// undo takes back what a hostile request was granted.
+// undo reverts a hostile request that was granted.
 func (w *world) undo(t *testing.T, request, response proto.Message) {
 	t.Helper()
 	var err error
