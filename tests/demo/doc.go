@@ -1,6 +1,5 @@
-// Command demo shows that the driver serves local volumes: it does what a container orchestrator does, step by
-// step, checks each outcome in the world and not in the answers alone, and proves that nothing is left.
+// Command demo shows that the driver serves local volumes. It acts as a container orchestrator, step by step, checks
+// the real effects in addition to the answers, and proves that nothing is left.
 //
-// It exits with 0 when every check held, with 1 when one did not, and with 2 when this machine lacks
-// something that it needs.
+// It exits with 0 if every check succeeded, with 1 if one failed, and with 2 if this machine lacks a requirement.
 package main

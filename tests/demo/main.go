@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// prefix is that of the demo's directories: what a demo that died left there is removed by the next one.
+// prefix is the prefix of the demo's directories: each demo removes the leftovers of a dead one.
 const prefix = "stowage-demo"
 
 func main() {
@@ -62,7 +62,7 @@ func missing(binary string) []string {
 	return missing
 }
 
-// show runs all steps, and cleans up whatever became of them.
+// show runs all steps, and cleans up in any case.
 func show(ctx context.Context, out io.Writer, binary string, workspace *orchestrator.Workspace) int {
 	driver := &orchestrator.Driver{
 		Binary: binary, Workspace: workspace, Backend: "local", Args: []string{"--delegate-fsgroup", "-v=4"},
@@ -88,7 +88,7 @@ func show(ctx context.Context, out io.Writer, binary string, workspace *orchestr
 	return 0
 }
 
-// steps runs one step after another until one fails.
+// steps runs the steps until one fails.
 func steps(ctx context.Context, table *table, driver *orchestrator.Driver) error {
 	client, err := driver.Dial(orchestrator.DefaultPolicy(), nil)
 	if err != nil {

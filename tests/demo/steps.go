@@ -11,18 +11,18 @@ const gib = 1 << 30
 // group is the pod's fsGroup.
 const group = 4321
 
-// demo is what the steps share.
+// demo is shared by the steps.
 type demo struct {
 	driver    *orchestrator.Driver
 	client    *orchestrator.Client
 	workspace *orchestrator.Workspace
 
-	volume   *orchestrator.Volume // the first one, ext4
+	volume   *orchestrator.Volume // the first volume, ext4
 	snapshot *orchestrator.Snapshot
 	restored *orchestrator.Volume // from snapshot
-	grown    *orchestrator.Volume // the one that grows online; may be volume
+	grown    *orchestrator.Volume // the volume that grows online; may be volume
 
-	before, after string // checksums of what was written before and after the snapshot
+	before, after string // checksums of the data from before and after the snapshot
 }
 
 // The files of the workload.
@@ -31,7 +31,7 @@ const (
 	fileAfter  = "after-the-snapshot"
 )
 
-// namedStep is a step that is yet to run.
+// namedStep is a step to run.
 type namedStep struct {
 	title string
 	do    func(context.Context, *step) error
@@ -57,7 +57,7 @@ func (d *demo) steps() []namedStep {
 	}
 }
 
-// class are the parameters of the StorageClass.
+// class returns the parameters of the StorageClass.
 func class(fstype string) map[string]string {
 	return map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": fstype}
 }

@@ -92,7 +92,7 @@ func (d *demo) mount(ctx context.Context, s *step) error {
 	return d.checkRoot(s)
 }
 
-// checkRoot checks what the kubelet would have done to a volume's root for a pod with an fsGroup.
+// checkRoot checks that a volume's root is as the kubelet sets it for a pod with an fsGroup.
 func (d *demo) checkRoot(s *step) error {
 	info, err := os.Stat(d.volume.Target())
 	if err != nil {

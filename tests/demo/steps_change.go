@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// grow grows the ext4 volume, or an xfs volume where the kernel does not let this process grow ext4.
+// grow grows the ext4 volume, or an xfs volume if the kernel does not let this process grow ext4.
 func (d *demo) grow(ctx context.Context, s *step) (err error) {
 	d.grown = d.volume
 	if orchestrator.GrowsExt4Online() {

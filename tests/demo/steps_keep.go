@@ -56,7 +56,7 @@ func (d *demo) kill(_ context.Context, s *step) error {
 	return nil
 }
 
-// allData reads again whatever was written.
+// allData reads and compares all data.
 func (d *demo) allData() error {
 	return errors.Join(
 		sameData(filepath.Join(d.volume.Target(), fileBefore), d.before),
@@ -115,7 +115,7 @@ func (d *demo) foundAgain(ctx context.Context) error {
 	return nil
 }
 
-// notStacked checks that a replay mounted nothing over what was mounted.
+// notStacked checks that a repeated call added no mount over an existing one.
 func (d *demo) notStacked(s *step) error {
 	for _, path := range []string{d.volume.Staging(), d.volume.Target(), d.restored.Staging(), d.restored.Target()} {
 		n, err := orchestrator.MountsAt(path)

@@ -19,7 +19,7 @@ const (
 	checkedWidth = 76
 )
 
-// table prints a row for each step when it ends, and while it runs what it is at.
+// table prints a row for each step when it ends, and its progress while it runs.
 type table struct {
 	out      io.Writer
 	terminal bool
@@ -27,7 +27,7 @@ type table struct {
 	rows     int
 }
 
-// step is a step under way. It gathers what was checked.
+// step is a running step. It collects the results of its checks.
 type step struct {
 	mu      sync.Mutex
 	now     string
@@ -44,14 +44,14 @@ func newTable(out io.Writer) *table {
 	return t
 }
 
-// ok notes something that was checked and held.
+// ok records a successful check.
 func (s *step) ok(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.checked = append(s.checked, fmt.Sprintf(format, args...))
 }
 
-// progress says what the step is at.
+// progress sets the text that shows the step's progress.
 func (s *step) progress(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,8 +82,8 @@ func (t *table) run(ctx context.Context, title string, do func(context.Context, 
 	return nil
 }
 
-// watch shows what a step is at until the function that it returns is called: in place on a terminal,
-// else in a line of its own every two seconds.
+// watch shows a step's progress until the returned function is called: in place on a terminal, otherwise in a separate
+// line every two seconds.
 func (t *table) watch(title string, s *step, start time.Time) (stop func()) {
 	every := 2 * time.Second
 	if t.terminal {
@@ -134,7 +134,7 @@ func (t *table) row(title string, s *step, took time.Duration, err error) {
 	}
 }
 
-// total ends the table.
+// total prints the end of the table.
 func (t *table) total(err error) {
 	verdict := "every check held"
 	if err != nil {
@@ -147,7 +147,7 @@ func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
 }
 
-// wrap breaks a text into lines between words; it returns one line at least.
+// wrap breaks a text into lines between words. It returns at least one line.
 func wrap(text string, width int) []string {
 	lines := []string{""}
 	for _, word := range strings.Fields(text) {

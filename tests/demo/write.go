@@ -16,19 +16,19 @@ import (
 	"syscall"
 )
 
-// writeCommand makes this program write a file of random data and print its progress and checksum: as the
+// writeCommand makes this program write a file of random data and print its progress and checksum, in the role of the
 // workload, a process of another user.
 const writeCommand = "write-as-workload"
 
-// nobody is the user and the group of the workload, which has nothing but its supplementary group.
+// nobody is the user and the group of the workload, which has rights only through its supplementary group.
 const nobody = 65534
 
-// denied is the workload's exit code when it may not write.
+// denied is the workload's exit code if it may not write.
 const denied = 13
 
 const mib = 1 << 20
 
-// runWrite is the workload: it writes args[1] MiB to the new file args[0].
+// runWrite is the main function of the workload: it writes args[1] MiB to the new file args[0].
 func runWrite(args []string) int {
 	if len(args) != 2 {
 		return 2
@@ -47,7 +47,7 @@ func runWrite(args []string) int {
 	return 0
 }
 
-// writeRandom writes and syncs a file, and prints after each MiB how many there are, and the checksum at the
+// writeRandom writes and syncs a file, and prints the number of written MiB after each one, and the checksum at the
 // end.
 func writeRandom(path string, size int, out io.Writer) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o660)
@@ -72,8 +72,8 @@ func writeRandom(path string, size int, out io.Writer) error {
 	return nil
 }
 
-// workload runs the workload with one supplementary group and returns the checksum that it printed.
-// It fails with os.ErrPermission when the workload was not allowed to write.
+// workload runs the workload with one supplementary group and returns the checksum that it printed. It fails with
+// os.ErrPermission if the workload was not allowed to write.
 func workload(ctx context.Context, s *step, path string, size int, group uint32) (string, error) {
 	cmd := exec.CommandContext(ctx, "/proc/self/exe", writeCommand, path, strconv.Itoa(size))
 	cmd.SysProcAttr = &syscall.SysProcAttr{
@@ -105,7 +105,7 @@ func workload(ctx context.Context, s *step, path string, size int, group uint32)
 	return last, nil
 }
 
-// checksum reads a file again.
+// checksum returns the checksum of a file.
 func checksum(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -119,7 +119,7 @@ func checksum(path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sameData checks that a file holds the data with the checksum.
+// sameData checks the checksum of a file.
 func sameData(path, want string) error {
 	got, err := checksum(path)
 	if err != nil {
