@@ -13,10 +13,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// ebsSetup is the ebs backend over the strict API of package ec2, with images for the disks of the instance.
+// ebsSetup returns the ebs backend over the strict API of package ec2, with images as the instance's disks.
 func ebsSetup(t testing.TB, access string) setup {
 	config := region.Quick()
-	config.Zones = config.Zones[:1] // csi-sanity attaches volumes for which it asked no zone.
+	config.Zones = config.Zones[:1] // csi-sanity attaches volumes without requesting a zone.
 	r := region.New(t, config, 0)
 	definition := ebs.Definition()
 	open := definition.Open
@@ -35,33 +35,33 @@ func ebsSetup(t testing.TB, access string) setup {
 		"GetCapacity":          "EC2 tells no capacity",
 		"NodeGetStorageHealth": "a node has no access to the cloud's API",
 	})
-	if access == "mount" { // An ext4 that is mounted grows only with CAP_SYS_RESOURCE, which not every machine grants.
+	if access == "mount" { // A mounted ext4 grows only with CAP_SYS_RESOURCE, which not every machine grants.
 		s.parameters = map[string]string{"csi.storage.k8s.io/fstype": "xfs"}
 	}
 	return s
 }
 
-// instanceNode is what the backend offers on a node.
+// instanceNode is the interface that the backend implements on a node.
 type instanceNode interface {
 	backends.NodeBackend
 	backends.Limiter
 	backends.Locator
 }
 
-// diskless is a node of which the kernel shows no disks: what the backend finds is there as an image.
+// diskless is a node whose kernel has no disks: an image replaces each disk that the backend finds.
 type diskless struct {
 	instanceNode
 	region *region.Region
 	images string
 }
 
-// Source is the image of a volume whose disk the backend finds, as large as the volume.
+// Source returns the image of a volume whose disk the backend finds, with the volume's size.
 func (d *diskless) Source(ctx context.Context, attachment backends.Attachment) (backends.Source, error) {
 	source, err := d.instanceNode.Source(ctx, attachment)
 	if err != nil {
 		return nil, err
 	}
-	disk, _ := source.(backends.Device) // as package ebs says
+	disk, _ := source.(backends.Device) // the type that package ebs returns
 	path := filepath.Join(d.images, attachment.Handle)
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

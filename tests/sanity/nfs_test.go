@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
-// Where the kernel has NFS, a real server is used.
+// If the kernel has NFS, a real server is used.
 var (
 	nfsServer = flag.String("nfs-server", "",
 		"the NFS server to test the nfs backend with; without it a directory stands for one")
@@ -21,7 +21,7 @@ var (
 		"start the kernel's NFS server and test with it: in the guest of tests/vm/run, and nowhere else")
 )
 
-// nfsSetup is the nfs backend over a share that a zone reaches, on a server if there is one.
+// nfsSetup returns the nfs backend with a share of one zone, on a real server if there is one.
 func nfsSetup(t testing.TB) setup {
 	s := setup{name: "nfs", backend: "nfs", access: "mount", mutable: map[string]string{"onDelete": "delete"},
 		skips: map[string]string{

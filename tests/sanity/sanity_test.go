@@ -24,15 +24,15 @@ import (
 
 const gib = 1 << 30
 
-// setup is one backend as csi-sanity meets it.
+// setup is one backend in csi-sanity's view.
 type setup struct {
 	name       string
 	backend    string
-	definition *backends.Definition // in place of the backend's own
+	definition *backends.Definition // replaces the backend's own
 	config     string
-	topology   backends.Topology // where the node is said to be
+	topology   backends.Topology // the reported place of the node
 	access     string
-	nodeID     string // by default the driver's own choice
+	nodeID     string // the default is the driver's own choice
 	parameters map[string]string
 	mutable    map[string]string
 	// skips are the specs that cannot run, by a part of their text, each with its reason.
@@ -54,7 +54,7 @@ func setups(t testing.TB) []setup {
 		{name: "memory block", backend: "memory", config: memory, access: "block", skips: notReadOnly(),
 			mutable: map[string]string{"readAheadKiB": "512"}},
 		{
-			// An ext4 that is mounted grows only with CAP_SYS_RESOURCE, which not every machine grants.
+			// A mounted ext4 grows only with CAP_SYS_RESOURCE, which not every machine grants.
 			name: "local image mount", backend: "local", access: "mount", skips: noAttach,
 			parameters: map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": "xfs"},
 			mutable:    map[string]string{"readAheadKiB": "512"},
@@ -72,14 +72,14 @@ func setups(t testing.TB) []setup {
 	}
 }
 
-// notReadOnly are the skips of a backend that attaches.
+// notReadOnly returns the skips of a backend that attaches.
 func notReadOnly() map[string]string {
 	return map[string]string{"already published but is inc": "nothing is attached for reading only"}
 }
 
 var only = flag.String("only", "", "the backend to run over; by default all")
 
-// chosen are the setups that were asked for.
+// chosen returns the requested setups.
 func chosen(t *testing.T) []setup {
 	all := slices.DeleteFunc(setups(t), func(s setup) bool { return *only != "" && s.backend != *only })
 	if len(all) == 0 {
@@ -117,9 +117,9 @@ func (s setup) start(t *testing.T) *sanity.TestConfig {
 	return &config
 }
 
-// sizeTopologies makes up for a defect of csi-sanity 5.6.0: it compares a snapshot's topology with the
-// node's as Go structs, and the node's has been sent by then, which leaves its size in a private field.
-// So no driver that reports where its snapshots are could pass. The contents are not touched.
+// sizeTopologies works around a defect of csi-sanity 5.6.0. It compares a snapshot's topology with the node's as Go
+// structs, but the node's has already been sent, which stores its size in a private field. Otherwise, no driver that
+// reports the topology of its snapshots could pass. The contents do not change.
 func sizeTopologies(ctx context.Context, method string, request, response any, conn *grpc.ClientConn,
 	invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	err := invoke(ctx, method, request, response, conn, options...)
@@ -129,7 +129,7 @@ func sizeTopologies(ctx context.Context, method string, request, response any, c
 	return err
 }
 
-// table prints the outcome for each setup, and fails for a spec that was skipped without a reason.
+// table prints the result for each setup, and fails for a spec that was skipped without a reason.
 func table(t *testing.T, all []setup, report types.Report) {
 	fmt.Printf("\n%-24s %6s %6s %8s %8s\n", "csi-sanity over", "passed", "failed", "skipped", "pending")
 	for _, s := range all {

@@ -16,17 +16,17 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// TestStageExceedsCapabilities stages volumes as what they are not, as a PersistentVolume that was made by hand can
-// ask for it: a directory as a device, and what was made as a device as a filesystem. csi-sanity has no such row.
+// TestStageExceedsCapabilities stages volumes with a capability that they do not have, which a PersistentVolume created
+// by hand can request: a directory as a device, and a device as a filesystem. csi-sanity has no such test.
 func TestStageExceedsCapabilities(t *testing.T) {
 	for _, s := range chosen(t) {
 		made, other := capability(s.access), capability("block")
 		switch {
-		case s.backend == "ebs": // A node knows no more of a volume than its size: its controller refuses to attach it.
+		case s.backend == "ebs": // A node knows only a volume's size: the controller refuses to attach it.
 			continue
 		case s.access == "block":
 			other = capability("mount")
-		case s.backend == "memory" || s.parameters["pool"] == "image": // It can be staged as either.
+		case s.backend == "memory" || s.parameters["pool"] == "image": // It can be staged both ways.
 			continue
 		}
 		t.Run(s.name, func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestStageExceedsCapabilities(t *testing.T) {
 	}
 }
 
-// patient is a connection that asks again as sidecars do: another driver may have worked on the share just before.
+// patient returns a connection that retries as sidecars do: another driver may have just worked on the share.
 func patient(t *testing.T, driver *inprocess.Driver) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(driver.Endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -60,7 +60,7 @@ func patient(t *testing.T, driver *inprocess.Driver) *grpc.ClientConn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = conn.Close() }) // nothing is under way
+	t.Cleanup(func() { _ = conn.Close() }) // no call is in progress
 	return conn
 }
 
