@@ -1,5 +1,5 @@
-// Package testfs gives tests real loop devices and filesystems of their own, and takes them away again.
+// Package testfs gives tests their own real loop devices and filesystems, and removes them afterwards.
 //
-// What local does with reflinks and frozen filesystems cannot be tested without: a fake would only repeat
-// what we believe of the kernel.
+// The local backend's use of reflinks and frozen filesystems cannot be tested without them: a fake would only repeat
+// assumptions about the kernel.
 package testfs

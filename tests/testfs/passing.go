@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Passing reports whether a sentence names a process that has a loop device open for a moment only: losetup opens each
-// to find a free one, and the tests of other packages and what they start from /proc/self/exe each to find the one that
-// holds a file.
+// Passing reports whether a sentence names a process that has a loop device open only briefly. losetup opens each
+// device to find a free one. The tests of other packages, and their children from /proc/self/exe, open each one to find
+// the device of a file.
 func Passing(sentence string) bool {
 	for _, process := range regexp.MustCompile(`process (\d+) \((losetup|exe|\S*\.test?)\)`).
 		FindAllStringSubmatch(sentence, -1) {

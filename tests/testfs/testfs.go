@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NeedRoot skips a test that mounts when it cannot.
+// NeedRoot skips a test that mounts if it does not run as root.
 func NeedRoot(tb testing.TB) {
 	tb.Helper()
 	if os.Geteuid() != 0 {
@@ -22,8 +22,8 @@ func NeedRoot(tb testing.TB) {
 	}
 }
 
-// Run runs a command and returns its output. The test is skipped when the command is not installed, and fails
-// with it.
+// Run runs a command and returns its output. It skips the test if the command is not installed, and fails the test if
+// the command fails.
 func Run(tb testing.TB, name string, args ...string) string {
 	tb.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -36,8 +36,8 @@ func Run(tb testing.TB, name string, args ...string) string {
 	return strings.TrimSpace(string(output))
 }
 
-// undo runs a command at the end of the test, when its context has ended. It is patient: somebody who looks
-// at all loop devices may hold one open for a moment, which keeps it and the filesystem that its file is on.
+// undo runs a command at the end of the test, when its context has ended, with retries: a process that inspects all
+// loop devices may have one open for a moment, which keeps the device and the filesystem of its file busy.
 func undo(tb testing.TB, name string, args ...string) {
 	tb.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -59,7 +59,7 @@ func undo(tb testing.TB, name string, args ...string) {
 	})
 }
 
-// New mounts a new filesystem of the type and returns where.
+// New mounts a new filesystem of the type and returns the mount point.
 func New(tb testing.TB, fsType string, sizeMiB int64) string {
 	tb.Helper()
 	NeedRoot(tb)
@@ -74,14 +74,14 @@ func New(tb testing.TB, fsType string, sizeMiB int64) string {
 	return Mount(tb, Attach(tb, file))
 }
 
-// Fill leaves no byte free on the filesystem of a directory, by a file "filler" in it. Names there may still be made.
+// Fill uses up all space on the filesystem of a directory, with a file "filler" in it. New names can still be created.
 func Fill(tb testing.TB, dir string) {
 	tb.Helper()
 	filler, err := os.Create(filepath.Join(dir, "filler"))
 	if err != nil {
 		tb.Fatal(err)
 	}
-	defer func() { _ = filler.Close() }() // It holds nothing that is read.
+	defer func() { _ = filler.Close() }() // Its content is never read.
 	for _, size := range []int{1 << 20, 4096, 512} {
 		for err == nil {
 			_, err = filler.Write(make([]byte, size))
@@ -96,7 +96,7 @@ func Fill(tb testing.TB, dir string) {
 	}
 }
 
-// Format makes a filesystem on an image or device.
+// Format creates a filesystem on an image or device.
 func Format(tb testing.TB, fsType, path string) {
 	tb.Helper()
 	force := "-f"
@@ -106,8 +106,8 @@ func Format(tb testing.TB, fsType, path string) {
 	Run(tb, "mkfs."+fsType, "-q", force, path)
 }
 
-// Attach makes a loop device of an image and returns its path. It is detached at the end of the test, and also when the
-// test is killed: the device clears itself once neither this process nor a mount uses it.
+// Attach attaches an image to a loop device and returns the device's path. It is detached at the end of the test, and
+// also if the test is killed: the device clears itself once neither this process nor a mount uses it.
 func Attach(tb testing.TB, image string) string {
 	tb.Helper()
 	NeedRoot(tb)
@@ -116,7 +116,7 @@ func Attach(tb testing.TB, image string) string {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = f.Close() }) // It was only held.
+	tb.Cleanup(func() { _ = f.Close() }) // It was only kept open.
 	undo(tb, "losetup", "--detach", device)
 	info, err := unix.IoctlLoopGetStatus64(int(f.Fd()))
 	if err != nil {
@@ -129,8 +129,8 @@ func Attach(tb testing.TB, image string) string {
 	return device
 }
 
-// Partition makes a partition of a loop device that the kernel alone knows of, and returns its node. It goes at the end
-// of the test.
+// Partition creates a partition of a loop device that only the kernel knows, and returns its node. It is removed at the
+// end of the test.
 func Partition(tb testing.TB, device string, number int, offset, size int64) string {
 	tb.Helper()
 	NeedRoot(tb)
@@ -140,8 +140,7 @@ func Partition(tb testing.TB, device string, number int, offset, size int64) str
 	return fmt.Sprintf("%sp%d", device, number)
 }
 
-// Mount mounts a device, in a directory of its own, and returns where. It is unmounted at the end of the
-// test.
+// Mount mounts a device in its own directory, and returns the mount point. It is unmounted at the end of the test.
 func Mount(tb testing.TB, device string) string {
 	tb.Helper()
 	NeedRoot(tb)
@@ -151,7 +150,7 @@ func Mount(tb testing.TB, device string) string {
 	return dir
 }
 
-// Bind mounts one directory or file at another until the end of the test.
+// Bind bind-mounts a directory or file at another path until the end of the test.
 func Bind(tb testing.TB, from, to string) {
 	tb.Helper()
 	NeedRoot(tb)
