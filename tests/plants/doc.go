@@ -1,8 +1,8 @@
-// Package plants puts defects into a copy of the code, so that a search for defects can show that it finds what it
-// is there for.
+// Package plants adds defects to a copy of the code, so that a search for defects can prove that it finds the kinds it
+// is made for.
 //
-// A plant is a file NAME.patch. Before the patch stand lines of a word, a colon and a value, which say how the search
-// finds the defect; lines without a colon say what the defect is. Nothing is changed in the tree: the patch is made in
-// a copy of the files, which a build overlay (go help build, -overlay) lays over the code. A patch that no longer
-// applies fails the test: make it anew.
+// A plant is a file NAME.patch. The lines before the patch consist of a word, a colon and a value, and control the
+// search for the defect; lines without a colon describe the defect. The tree is not changed: the patch is applied to a
+// copy of the files, which a build overlay (go help build, -overlay) substitutes for the code. A patch that no longer
+// applies fails the test, and must be recreated.
 package plants

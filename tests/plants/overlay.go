@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// overlay makes the patch in a copy of the files that it changes, and returns a build overlay of the copy.
+// overlay applies the patch to a copy of the files that it changes, and returns a build overlay with the copy.
 func (p Plant) overlay(t *testing.T) (list string) {
 	t.Helper()
 	dir, replace := t.TempDir(), map[string]string{}
@@ -34,7 +34,7 @@ func (p Plant) overlay(t *testing.T) (list string) {
 	return list
 }
 
-// copyFile copies a file that need not be there: the patch may make it.
+// copyFile copies a file, which may be missing: the patch may create it.
 func copyFile(t *testing.T, from, to string) {
 	t.Helper()
 	text, err := os.ReadFile(from)

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// Plant is a defect that can be put into the code.
+// Plant is a defect that can be added to the code.
 type Plant struct {
-	Values map[string]string // what stands before the patch
-	// Violation is how the defect shows.
+	Values map[string]string // the lines before the patch
+	// Violation matches the visible effect of the defect.
 	Violation *regexp.Regexp
 
 	root  string   // of the module
-	patch string   // the file, from the root of the file system
-	files []string // that the patch changes, from the root of the module
+	patch string   // the absolute path of the file
+	files []string // changed by the patch, relative to the module's root
 }
 
-// Each has the test see to each plant of a folder, in a test of its own. Root is where the module is.
+// Each calls see for each plant of a folder, in a separate subtest. root is the root of the module.
 func Each(t *testing.T, root, folder string, see func(*testing.T, Plant)) {
 	t.Helper()
 	patches, err := filepath.Glob(filepath.Join(folder, "*.patch"))
@@ -35,7 +35,7 @@ func Each(t *testing.T, root, folder string, see func(*testing.T, Plant)) {
 	}
 }
 
-// Builds checks that the defect can still be planted: its patch fits the code, which builds with it.
+// Builds checks that the defect can still be planted: the patch applies, and the code builds with it.
 func (p Plant) Builds(t *testing.T) {
 	t.Helper()
 	args := []string{"build", "-overlay", p.overlay(t)}
@@ -45,7 +45,7 @@ func (p Plant) Builds(t *testing.T) {
 	run(t, p.root, "go", args...)
 }
 
-// Program builds the tests of a package with the defect in the code, and returns the program.
+// Program builds the tests of a package with the defect, and returns the program's path.
 func (p Plant) Program(t *testing.T, folder string) string {
 	t.Helper()
 	overlay := p.overlay(t)
@@ -54,7 +54,7 @@ func (p Plant) Program(t *testing.T, folder string) string {
 	return program
 }
 
-// read reads what is said before a patch, and which files it changes.
+// read parses the lines before a patch, and the list of files that it changes.
 func read(t *testing.T, root, patch string) Plant {
 	t.Helper()
 	p := Plant{Values: map[string]string{}, root: absolute(t, root), patch: absolute(t, patch)}
@@ -90,7 +90,7 @@ func absolute(t *testing.T, path string) string {
 func run(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
-	// As in make test, whatever these tests run under: so that what is imported is compiled once.
+	// As in make test, whatever the environment of these tests, so that the imports are compiled only once.
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
 	if output, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s %q: %v\n%s", name, args, err, output)

@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// Search is a search for a defect in the program of tests that has it.
+// Search is a search for a defect with a test program that contains it.
 type Search struct {
-	// Given is the seed that was asked for, and Usual the one from which the search finds each of its plants. A plant that
-	// needs a rare schedule says its own.
+	// Given is the requested seed, and Usual the seed with which the search finds every plant. A plant that needs a rare
+	// schedule has its own seed.
 	Given, Usual string
 	// Run runs the program from a seed on.
 	Run func(seed string) (output []byte, err error)
-	// Line is the part of the output that says how the defect was found, empty for none.
+	// Line returns the line of the output that reports the finding, or an empty string if there is none.
 	Line func(output string) string
 }
 
-// Sought runs a search until it finds the plant. A seed that is drawn anew may be an unlucky one: then the usual one
-// decides.
+// Sought runs a search until it finds the plant. A random seed may be unlucky: then the usual one decides.
 func (p Plant) Sought(t *testing.T, s Search) {
 	t.Helper()
 	seeds := slices.Compact([]string{s.Given, s.Usual})
