@@ -23,7 +23,7 @@ import (
 
 var versions = flag.String("nfsvers", "4.2", "the versions of NFS with which the conformance suite is run, with commas")
 
-// TestConformance runs the suite of the contract over a real server: package nfs has it over the stand-in.
+// TestConformance runs the contract's suite over a real server. Package nfs runs it over the stand-in.
 func TestConformance(t *testing.T) {
 	if *server == "" {
 		t.Skip("NOT RUN: it needs -server and -share; package nfs runs it over directories that stand for a server")
@@ -38,7 +38,7 @@ func conform(t *testing.T, version string) {
 	empty := &emptyShares{}
 	harness := backendtest.Over(nfs.Definition(), func(tb testing.TB, o *backends.Options) {
 		empty.next(tb)
-		// It lists before it makes anything.
+		// The suite lists before it creates anything.
 		o.Config.(*nfs.Config).Shares = []nfs.ShareConfig{{Name: "conformance", Server: *server, Share: empty.share,
 			NFSVersion: version}}
 	})
@@ -73,7 +73,7 @@ func conform(t *testing.T, version string) {
 	t.Logf("with NFS %s it took %v", version, time.Since(begun).Round(time.Second))
 }
 
-// emptyShares are directories of the server's export, one for each check.
+// emptyShares creates directories on the server's export, one for each check.
 type emptyShares struct {
 	share string
 	count int
@@ -98,7 +98,7 @@ func (e *emptyShares) next(tb testing.TB) {
 	e.share = filepath.Join(*share, name)
 }
 
-// mounted does something in a volume as a pod would.
+// mounted runs a function in a volume as a pod would.
 func mounted(tb testing.TB, instance *backends.Instance, attachment backends.Attachment, work func(dir string) error) {
 	tb.Helper()
 	source, err := instance.Node.Source(tb.Context(), attachment)

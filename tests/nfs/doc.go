@@ -1,5 +1,5 @@
-// Package nfs drives the nfs backend from outside, as an orchestrator does: how fast volumes come and go, with how many
-// on a share, and what an attacker's input and a pod's symlinks can reach.
+// Package nfs tests the nfs backend from outside, as an orchestrator uses it: the speed of volumes' life cycles, with
+// many volumes on a share, and the reach of an attacker's input and of a pod's symlinks.
 //
-// Where the kernel has no NFS a directory stands for the server; -server and -share name a real one.
+// If the kernel has no NFS, a directory simulates the server; -server and -share name a real one.
 package nfs

@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// world is a driver over a share.
+// world is a driver with a share.
 type world struct {
 	testing.TB
 	*inprocess.Driver
@@ -55,7 +55,7 @@ func newWorld(tb testing.TB) *world {
 		if servers, err = os.MkdirTemp(*dir, "standin-"); err != nil { //nolint:usetesting // on the filesystem that was asked for
 			tb.Fatal(err)
 		}
-		tb.Cleanup(func() { _ = os.RemoveAll(servers) }) // it is a test's own
+		tb.Cleanup(func() { _ = os.RemoveAll(servers) }) // it belongs to a test
 	}
 	root := filepath.Join(servers, "standin", "export")
 	if err := os.MkdirAll(root, 0o755); err != nil {

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Mount options of a PersistentVolume reach the backend, which refuses those that lead elsewhere.
+// A PersistentVolume's mount options reach the backend, which refuses those that are unknown or lead elsewhere.
 func TestMountOptions(t *testing.T) {
 	w := newWorld(t)
 	v, err := w.create(t.Context(), "options")

@@ -21,8 +21,8 @@ var (
 	strict     = flag.Bool("strict", false, "fail when the speed is not what is promised; for a quiet machine")
 )
 
-// promised are the lifecycles per second that are promised, by how many are in flight: five and ten times what
-// csi-driver-nfs did on the machine of the comparison.
+// promised returns the required lifecycles per second, by the number in flight: five and ten times the rate of
+// csi-driver-nfs on the machine of the comparison.
 func promised() map[int]float64 { return map[int]float64{1: 5 * 38, 32: 10 * 79} }
 
 func capability() *csi.VolumeCapability {
@@ -88,7 +88,7 @@ func TestLifecycles(t *testing.T) {
 	w := newWorld(t)
 	for _, inflight := range []int{1, 8, 32} {
 		dir := t.TempDir()
-		for i := range *lifecycles { // These directories are the kubelet's to make.
+		for i := range *lifecycles { // The kubelet creates these directories.
 			if err := os.MkdirAll(filepath.Join(dir, fmt.Sprintf("v-%d-%d", inflight, i), "staging"), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -104,7 +104,7 @@ func TestLifecycles(t *testing.T) {
 	}
 }
 
-// many does something often, some at a time.
+// many calls do n times, with up to inflight calls at a time.
 func (w *world) many(n, inflight int, do func(i int) error) {
 	w.Helper()
 	var group sync.WaitGroup
@@ -125,7 +125,7 @@ func (w *world) many(n, inflight int, do func(i int) error) {
 	}
 }
 
-// A share with many volumes is as fast as one with few.
+// A share with many volumes is as fast as a share with few.
 func TestManyVolumes(t *testing.T) {
 	w := newWorld(t)
 	n := *volumes
@@ -166,7 +166,7 @@ func median(took []time.Duration) time.Duration {
 	return sorted[len(sorted)/2]
 }
 
-// list counts all volumes, by pages.
+// list counts all volumes, page by page.
 func (w *world) list() int {
 	w.Helper()
 	count, token := 0, ""
