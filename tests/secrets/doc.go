@@ -1,3 +1,3 @@
-// Package secrets plants a secret in every field of a CSI message that can carry one, so that tests can
-// look for it where it must never be.
+// Package secrets plants a secret in every field of a CSI message that can contain one, so that tests can check that it
+// does not appear elsewhere.
 package secrets

@@ -9,7 +9,7 @@ import (
 // Canary is the secret.
 const Canary = "c4n4ry-hunter2"
 
-// Keys are map keys under which orchestrators and people really put secrets.
+// Keys returns map keys under which orchestrators and people put secrets in practice.
 func Keys() []string {
 	return []string{
 		"csi.storage.k8s.io/serviceAccount.tokens", "password", "node.session.auth.password", "accessKey",
@@ -17,11 +17,11 @@ func Keys() []string {
 	}
 }
 
-// Plant fills every field of a message, and of the messages in it, that may carry a secret: maps of
-// text, and mount flags. It returns how many fields it filled.
+// Plant sets every field of a message, including nested messages, that may contain a secret: maps of text, and mount
+// flags. It returns the number of these fields.
 func Plant(message proto.Message) int { return plant(message.ProtoReflect(), 0) }
 
-// maxDepth ends the walk of messages that hold themselves.
+// maxDepth limits the recursion into messages that contain themselves.
 const maxDepth = 4
 
 func plant(m protoreflect.Message, depth int) int {
@@ -46,8 +46,9 @@ func plant(m protoreflect.Message, depth int) int {
 	return planted
 }
 
-// PlantMaps fills only the maps at the top of a message, which leaves an otherwise good request good but
-// for parameters that the driver does not know; with secretsOnly, only what the specification marks.
+// PlantMaps sets only the maps at the top level of a message. A valid request stays valid except for unknown
+// parameters. With secretsOnly, it sets only the maps that the specification marks as secret, and the volume and
+// publish contexts.
 func PlantMaps(message proto.Message, secretsOnly bool) {
 	m := message.ProtoReflect()
 	fields := m.Descriptor().Fields()
