@@ -72,7 +72,7 @@ func run(t *testing.T, binary, format, backend string) {
 	c.readLog(workspace.Log())
 }
 
-// caller makes calls and looks for the secret in what comes back.
+// caller makes calls and looks for the secret in the answers.
 type caller struct {
 	t          *testing.T
 	connection *grpc.ClientConn
@@ -92,7 +92,7 @@ func (c *caller) call(method string, request, response proto.Message) error {
 	return err
 }
 
-// everyMethod sends each message there is with a secret everywhere, alone and with otherwise good IDs.
+// everyMethod sends each message with a secret in every field, alone and with otherwise valid IDs.
 func (c *caller) everyMethod() {
 	services := csi.File_csi_proto.Services()
 	for i := range services.Len() {
@@ -106,12 +106,12 @@ func (c *caller) everyMethod() {
 			secrets.Plant(request)
 			fill(request, filepath.Join(c.mounts, "nowhere"))
 			path := fmt.Sprintf("/%s/%s", services.Get(i).FullName(), method.Name())
-			_ = c.call(path, request, dynamicpb.NewMessage(method.Output())) // whether it is refused is not the question
+			_ = c.call(path, request, dynamicpb.NewMessage(method.Output())) // it may be refused
 		}
 	}
 }
 
-// fill gives a message's plain fields values that get it past the first checks.
+// fill sets a message's plain fields to values that pass the first checks.
 func fill(request protoreflect.ProtoMessage, path string) {
 	m := request.ProtoReflect()
 	fields := m.Descriptor().Fields()
@@ -128,8 +128,8 @@ func fill(request protoreflect.ProtoMessage, path string) {
 	}
 }
 
-// lifecycle takes a volume through its life with secrets wherever they are allowed to be, and each call
-// once more with secrets where they should not be.
+// lifecycle takes a volume through its life with secrets in all allowed fields, and makes each call once more with
+// secrets in other fields.
 func (c *caller) lifecycle() {
 	staging, target := filepath.Join(c.mounts, "staging"), filepath.Join(c.mounts, "target")
 	if err := os.MkdirAll(staging, 0o750); err != nil {
@@ -153,7 +153,7 @@ func (c *caller) lifecycle() {
 	flagged.GetMount().MountFlags = []string{"password=" + secrets.Canary, "noatime"}
 	_ = c.call("/csi.v1.Node/NodeStageVolume", &csi.NodeStageVolumeRequest{
 		VolumeId: id, StagingTargetPath: staging, VolumeCapability: flagged, VolumeContext: volumeContext,
-	}, &csi.NodeStageVolumeResponse{}) // a filesystem refuses the option; whether it does is not the question
+	}, &csi.NodeStageVolumeResponse{}) // a filesystem rejects the option, but this call may succeed or fail
 	_ = c.call("/csi.v1.Node/NodeUnstageVolume", &csi.NodeUnstageVolumeRequest{VolumeId: id, StagingTargetPath: staging},
 		&csi.NodeUnstageVolumeResponse{})
 	c.good("Node/NodeStageVolume", &csi.NodeStageVolumeRequest{VolumeId: id, StagingTargetPath: staging,
@@ -169,14 +169,14 @@ func (c *caller) lifecycle() {
 	c.good("Controller/DeleteVolume", &csi.DeleteVolumeRequest{VolumeId: id}, &csi.DeleteVolumeResponse{})
 }
 
-// good sends a request with secrets in every map, which may be refused, and then with secrets where the
-// specification has them, which must not be.
+// good sends a request with secrets in every map, which may be refused, and then with secrets only where the
+// specification allows them, which must not be.
 func (c *caller) good(method string, request, response proto.Message) {
 	c.t.Helper()
 	bad := proto.Clone(request)
 	secrets.PlantMaps(bad, false)
 	if method != "Controller/DeleteVolume" && method != "Controller/DeleteSnapshot" {
-		_ = c.call("/csi.v1."+method, bad, proto.Clone(response)) // whether it is refused is not the question
+		_ = c.call("/csi.v1."+method, bad, proto.Clone(response)) // it may be refused
 	}
 	secrets.PlantMaps(request, true)
 	if err := c.call("/csi.v1."+method, request, response); err != nil {
@@ -194,7 +194,7 @@ func (c *caller) readLog(path string) {
 			c.t.Errorf("the log shows a secret: %s", line)
 		}
 	}
-	// At the highest verbosity every call leaves at least two lines; without them this test proves nothing.
+	// At the highest verbosity every call logs at least two lines; without them this test proves nothing.
 	if lines := bytes.Count(text, []byte("\n")); c.calls < 50 || lines < 2*c.calls {
 		c.t.Errorf("%d calls left %d lines in the log: the test looks at the wrong log", c.calls, lines)
 	}

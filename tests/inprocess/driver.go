@@ -20,10 +20,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/localpools"
 )
 
-// Options say how a driver is started; the zero value is a good start.
+// Options configure a driver. The zero value is a good default.
 type Options struct {
 	Backend string
-	// Definition is served in place of Backend's: a backend over something that stands for its storage.
+	// Definition replaces Backend's definition: a backend over simulated storage.
 	Definition *backends.Definition
 	Config     string // YAML
 	DataDir    string // default: a directory of the test
@@ -31,13 +31,13 @@ type Options struct {
 	Topology   backends.Topology
 	// DelegateFSGroup is --delegate-fsgroup.
 	DelegateFSGroup bool
-	// SocketDir is where the socket is made; default: a directory of the test.
+	// SocketDir is the directory of the socket; default: a directory of the test.
 	SocketDir string
-	Log       io.Writer  // default: nowhere
+	Log       io.Writer  // default: none
 	Level     slog.Level // of Log
 }
 
-// Driver is a driver that serves.
+// Driver is a running driver.
 type Driver struct {
 	Endpoint string // unix:///…
 	DataDir  string
@@ -133,7 +133,7 @@ func (d *Driver) serve(ctx context.Context, t testing.TB, definition backends.De
 	}
 }
 
-// Stop stops the driver; again is no harm.
+// Stop stops the driver. It is idempotent.
 func (d *Driver) Stop(t testing.TB) {
 	t.Helper()
 	if d.done == nil {

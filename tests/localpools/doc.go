@@ -1,3 +1,3 @@
-// Package localpools has the pools that tests give the local backend: one of each type below the data directory, as
-// nobody has them without a configuration.
+// Package localpools defines the pools of the local backend in tests: one of each type below the data directory,
+// because the backend has no pools without a configuration.
 package localpools

@@ -14,17 +14,17 @@ const (
 	Directory = "directory"
 )
 
-// YAML is the configuration as --config takes it.
+// YAML is the configuration in the format of --config.
 const YAML = "pools: [{name: directory, type: directory, sharesDisk: true}, {name: image, type: image}]\n"
 
-// Config is the same for who opens the backend.
+// Config returns the same configuration for callers that open the backend themselves.
 func Config() *local.Config {
 	return &local.Config{Limits: Patient(), Pools: []local.PoolConfig{
 		{Name: Directory, Type: "directory", SharesDisk: true}, {Name: Image, Type: "image"},
 	}}
 }
 
-// Patient are limits that no busy machine reaches: a test that asks once must not be told to ask again.
+// Patient returns limits that no busy machine reaches: a test without retries must not be told to retry.
 func Patient() local.Limits {
 	const patience = 2 * time.Minute
 	return local.Limits{Open: patience, Look: patience, Reclaim: patience}

@@ -1,3 +1,4 @@
-// Package observability checks that deploy/observability/series.txt lists what the driver exports: each time series
-// with its labels, for the alert rules and the dashboard to be checked against (deploy/tests), and for people to read.
+// Package observability checks that deploy/observability/series.txt lists all exported metrics of the driver: each time
+// series with its labels. The alert rules and the dashboard are checked against it (deploy/tests), and people can read
+// it.
 package observability

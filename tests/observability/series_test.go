@@ -19,15 +19,15 @@ import (
 	"github.com/stowage-csi/stowage/tests/inprocess"
 )
 
-// list is the file that is checked.
+// list is the checked file.
 const list = "../../deploy/observability/series.txt"
 
-// header says what the file is.
+// header describes the file.
 const header = `# What the driver exports at /metrics, written by go test ./tests/observability -update: each time series with its labels, and
 # then the values that a label can have. Most metrics of the process and all of the Go runtime are left out.
 `
 
-// update writes the list anew.
+// update rewrites the list.
 var update = flag.Bool("update", false, "rewrite deploy/observability/series.txt")
 
 func TestSeries(t *testing.T) {
@@ -37,7 +37,7 @@ func TestSeries(t *testing.T) {
 	driver := inprocess.Start(t, inprocess.Options{
 		Backend: "local", DelegateFSGroup: true, Config: "pools: [{name: directory, type: directory}]",
 	})
-	// What has labels is exported from its first use on.
+	// Series with labels are exported after their first use.
 	exercise(t, driver)
 	lines := append(series(t, driver.Metrics.Registry), values()...)
 	got := []byte(header + strings.Join(lines, "\n") + "\n")
@@ -98,7 +98,7 @@ func exercise(t *testing.T, d *inprocess.Driver) {
 	}
 }
 
-// series lists what the registry exports, each line a series and its labels, as Prometheus names them.
+// series lists the registry's series: one per line, with its labels, as Prometheus names them.
 func series(t *testing.T, registry *prometheus.Registry) []string {
 	t.Helper()
 	families, err := registry.Gather()
@@ -126,7 +126,7 @@ func series(t *testing.T, registry *prometheus.Registry) []string {
 	return lines
 }
 
-// ofProcess are the metrics of the process that are worth watching.
+// ofProcess lists the relevant metrics of the process.
 func ofProcess() []string {
 	return []string{
 		"process_cpu_seconds_total", "process_max_fds", "process_open_fds", "process_resident_memory_bytes",
@@ -134,7 +134,7 @@ func ofProcess() []string {
 	}
 }
 
-// values lists the values of the labels that have a known set of them. That of outcome belongs to two metrics.
+// values lists the values of the labels that have a known set of values. The label outcome belongs to two metrics.
 func values() []string {
 	outcomes := []string{"ok", "complete", "cut_short"}
 	for kind := backends.Unknown; !strings.HasPrefix(kind.String(), "kind "); kind++ {
