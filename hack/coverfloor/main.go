@@ -57,7 +57,7 @@ func (s statements) percent() float64 {
 	return 100 * float64(s.covered) / float64(s.all)
 }
 
-// parse adds up the profile by import path. A block is covered when any of the test binaries ran it.
+// parse sums up the profile by import path. A block is covered if any of the test binaries ran it.
 func parse(profile io.Reader, exclude []string) (map[string]statements, error) {
 	sizes, covered := map[string]int{}, map[string]bool{}
 	lines := bufio.NewScanner(profile)
@@ -95,7 +95,7 @@ func excluded(name string, exclude []string) bool {
 	return slices.ContainsFunc(exclude, func(end string) bool { return end != "" && strings.HasSuffix(name, "/"+end) })
 }
 
-// report prints a line for each package and for each floor, and names the floors that are not reached.
+// report prints a line for each package and for each floor, and lists the floors that are not reached.
 func report(out io.Writer, packages map[string]statements, floors []string, floor float64) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	defer w.Flush()
@@ -124,7 +124,7 @@ func report(out io.Writer, packages map[string]statements, floors []string, floo
 	return nil
 }
 
-// total adds up the packages that the pattern stands for.
+// total sums up the packages that match the pattern.
 func total(packages map[string]statements, pattern string) statements {
 	root, below := strings.CutSuffix(pattern, "/...")
 	var sum statements
