@@ -13,13 +13,13 @@ import (
 	"strings"
 )
 
-// lines are the first and the last line of a part of a file.
+// lines is a range of lines of a file: the first and the last.
 type lines struct{ first, last int }
 
-// changed finds the tests in which a line was added or changed since the commit, also what is not committed yet, and
-// those that use a part of their package's tests in which one was.
+// changed returns the tests in which a line was added or changed since the commit, including uncommitted changes, and
+// the tests that use a changed part of their package's tests.
 func changed(ctx context.Context, since string) ([]batch, error) {
-	// What a person's configuration says about colours, prefixes and renames would leave tests out.
+	// A user's configuration of colours, prefixes and renames would hide tests.
 	diff, err := git(ctx, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--no-renames",
 		"--src-prefix=a/", "--dst-prefix=b/", "--diff-filter=AM", since, "--", "*_test.go")
 	if err != nil {
@@ -58,7 +58,7 @@ func git(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// hunks reads the changed lines of each file from a diff without context.
+// hunks returns the changed lines of each file in a diff without context.
 func hunks(diff string) map[string][]lines {
 	parts, file := map[string][]lines{}, ""
 	header := regexp.MustCompile(`^@@ -\S+ \+(\d+)(?:,(\d+))? @@`)

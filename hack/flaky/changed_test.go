@@ -20,7 +20,7 @@ func TestHunks(t *testing.T) {
 	}
 }
 
-// TestChanged changes a repository's tests in each way that there is.
+// TestChanged changes a repository's tests in every way.
 func TestChanged(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -79,7 +79,7 @@ func TestChanged(t *testing.T) {
 	})
 }
 
-// TestNamesThatMatchNothing runs a test that is not there.
+// TestNamesThatMatchNothing runs a test that does not exist.
 func TestNamesThatMatchNothing(t *testing.T) {
 	for _, b := range []batch{{".", "^TestHunks$"}, {".", "^TestHunk$"}} {
 		if err := repeat(t.Context(), b, 1); (err == nil) != (b.pattern == "^TestHunks$") {

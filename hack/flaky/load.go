@@ -28,7 +28,7 @@ func load(ctx context.Context) (stop func(), err error) {
 	group.Go(func() {
 		for block := make([]byte, 1<<20); ctx.Err() == nil; {
 			if write(filepath.Join(dir, "file"), block) != nil {
-				return // The disk is full: the tests will say so.
+				return // The disk is full: the tests will report that.
 			}
 		}
 	})
@@ -44,7 +44,7 @@ func write(path string, block []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // Sync has said what could go wrong.
+	defer func() { _ = f.Close() }() // Sync has reported any error.
 	for range 64 {
 		if _, err := f.Write(block); err != nil {
 			return err

@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// batch is some tests of one package.
+// batch is a set of tests of one package.
 type batch struct{ pkg, pattern string }
 
 func flaky(ctx context.Context, since, pkg, pattern string, times int, idle bool) error {
@@ -70,7 +70,7 @@ func flaky(ctx context.Context, since, pkg, pattern string, times int, idle bool
 	return nil
 }
 
-// repeat runs a batch, each time as a new process and in another order. It goes on after a failure, to say how often.
+// repeat runs a batch, each time as a new process and in another order. It continues after a failure, to count them.
 func repeat(ctx context.Context, b batch, times int) error {
 	program, remove, err := compile(ctx, b.pkg)
 	if err != nil {
@@ -107,7 +107,7 @@ func compile(ctx context.Context, pkg string) (program string, remove func(), er
 	}
 	remove = func() { _ = os.RemoveAll(dir) }
 	program = dir + "/tests"
-	// In the folder, go finds the module that the package is of.
+	// In the package's folder, go finds its module.
 	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-race", "-o", program, ".")
 	cmd.Dir = strings.TrimPrefix(pkg, "./")
 	cmd.Env = slices.Concat(os.Environ(), []string{"CGO_ENABLED=1"})

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// declaration is one of a package's tests, or of what they use.
+// declaration is a test of a package, or another declaration in its test files.
 type declaration struct {
 	file    string
 	at      lines
@@ -20,9 +20,8 @@ type declaration struct {
 	touched bool
 }
 
-// testsIn returns the tests of a folder that the changed lines of its files touch. A test that uses a helper, which
-// uses one that has changed, is one of them. A change outside of all declarations, to the imports say, touches all
-// tests of its file.
+// testsIn returns the tests of a folder that the changed lines of its files affect, including tests that use a changed
+// helper indirectly. A change outside of all declarations, for example to the imports, affects all tests of its file.
 func testsIn(folder string, parts map[string][]lines) (names []string, err error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
@@ -101,7 +100,7 @@ func declaredBy(node *ast.GenDecl) (names []string) {
 	return names
 }
 
-// touch marks what the changed lines of a file are in.
+// touch marks the declarations that contain changed lines of a file.
 func touch(declared []*declaration, parts []lines) {
 	for _, part := range parts {
 		inside := false
@@ -116,8 +115,8 @@ func touch(declared []*declaration, parts []lines) {
 	}
 }
 
-// spread marks what uses something that is marked, until nothing is new. Names are compared, not what they stand for: a
-// test too many is run sooner than one too few. What runs before all tests touches all.
+// spread marks all declarations that use a marked one, directly or indirectly. It compares names, not their meaning: it
+// may run too many tests, but never too few. Code that runs before all tests affects all of them.
 func spread(all []*declaration) {
 	names := map[string]bool{}
 	for grown := true; grown; {
