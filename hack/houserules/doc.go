@@ -1,10 +1,10 @@
-// Command houserules checks those rules of the house that no ready-made linter knows: every package has
-// a doc.go; functions are small as a whole (median, 95th percentile) and singly; files stay short; and
-// nothing is decided by matching text in an error.
+// Command houserules checks rules of this project that no existing linter knows: every package has a doc.go; functions
+// are small overall (median, 95th percentile) and individually; files are short; and no decision depends on the text of
+// an error.
 //
 //	houserules pkg cmd
 //	houserules -tests pkg cmd tests
 //
-// Tests are exempt from all but the first: a table of cases is long, and a test may look at a message. They have a rule
-// of their own: no deadline that a busy machine can miss.
+// Tests are exempt from all but the first: a table of cases is long, and a test may check a message. Tests have their
+// own rule: no deadline that a busy machine can miss.
 package main

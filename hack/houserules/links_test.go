@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestLinks follows each relative link of the documentation to its file, and to its heading. Each page has a place in
-// the index.
+// TestLinks checks that each relative link of the documentation leads to an existing file and heading, and that the
+// index lists each page.
 func TestLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
 	var indexed []string
@@ -41,7 +41,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// markdown returns the documentation: what lies at the top, and all below docs.
+// markdown returns the documentation's pages: those in the root, and all below docs.
 func markdown(t *testing.T, root string) (pages []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md"} {
@@ -54,7 +54,7 @@ func markdown(t *testing.T, root string) (pages []string) {
 	return pages
 }
 
-// linksOf returns the targets of a page's links that are no URL.
+// linksOf returns the targets of a page's links, except URLs.
 func linksOf(t *testing.T, page string) (targets []string) {
 	t.Helper()
 	for _, link := range regexp.MustCompile(`\]\(([^)\s]+)\)`).FindAllStringSubmatch(prose(t, page), -1) {
@@ -65,7 +65,7 @@ func linksOf(t *testing.T, page string) (targets []string) {
 	return targets
 }
 
-// headingsOf returns the anchors that a page's headings have.
+// headingsOf returns the anchors of a page's headings.
 func headingsOf(t *testing.T, page string) (anchors []string) {
 	t.Helper()
 	other := regexp.MustCompile(`[^\p{L}\p{N}_ -]`)

@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// run prints what breaks a rule below the folders, and how many findings there are.
+// run prints the violations below the folders, and returns their number.
 func run(out io.Writer, tests bool, folders []string) (int, error) {
 	h := &house{fset: token.NewFileSet(), documented: map[string]bool{}}
 	for _, folder := range folders {
@@ -65,10 +65,10 @@ func run(out io.Writer, tests bool, folders []string) (int, error) {
 	return len(h.findings), nil
 }
 
-// house is what was seen so far.
+// house holds the state of the check.
 type house struct {
 	fset       *token.FileSet
-	documented map[string]bool // by folder that holds a package: whether it has a doc.go
+	documented map[string]bool // by folder of a package: whether it has a doc.go
 	functions  []int           // sizes in lines
 	findings   []string
 }
@@ -103,7 +103,7 @@ func (h *house) file(path string, tests bool) error {
 	return nil
 }
 
-// helps reports whether the file serves tests only, as all do below a folder tests.
+// helps reports whether the file serves only tests, as all files below a folder tests do.
 func helps(path string) bool {
 	return slices.Contains(strings.Split(filepath.ToSlash(filepath.Dir(path)), "/"), "tests")
 }
@@ -132,7 +132,7 @@ func (h *house) packages() {
 	}
 }
 
-// sizes prints how long the functions are and checks their distribution.
+// sizes prints the lengths of the functions, and checks their distribution.
 func (h *house) sizes(out io.Writer) {
 	if len(h.functions) == 0 {
 		h.findings = append(h.findings, "there are no functions here: wrong folders?")

@@ -104,7 +104,7 @@ func TestPatience(t *testing.T) {
 	}
 }
 
-// TestPatienceOfHelpers looks at what is below tests without being one: between two looks it may pause.
+// TestPatienceOfHelpers checks a file below tests that is not a test: it may pause between two checks.
 func TestPatienceOfHelpers(t *testing.T) {
 	t.Chdir(t.TempDir())
 	const code = "package p\n\nfunc F() {\n\tcontext.WithTimeout(c, time.Second)\n" +

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// minPatience is how long a test waits for something at least: a busy machine is no defect.
+	// minPatience is the minimum time that a test must wait: a busy machine is no defect.
 	minPatience = 10 * time.Second
-	// stimulus begins the comment of a deadline that a test wants to pass: what it waits for never comes, on any machine.
+	// stimulus begins the comment of a deadline that must expire: the awaited event never happens, on any machine.
 	stimulus = "Stimulus:"
 )
 
-// patience reports the deadlines of tests, and of their helpers, that a busy machine can miss. Those of simulated time
-// pass when nothing else can happen.
+// patience reports the deadlines of tests, and of their helpers, that a busy machine can miss. Deadlines of simulated
+// time expire only when all goroutines are blocked.
 func (h *house) patience(file *ast.File, test bool) {
 	if imports(file, "testing/synctest") {
 		return
@@ -34,7 +34,7 @@ func (h *house) patience(file *ast.File, test bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		d := deadlineOf(n)
 		if clause, waits := n.(*ast.CommClause); d == nil || waits && !test && len(clause.Body) == 0 {
-			return true // A helper that does nothing when it has waited pauses between two looks.
+			return true // A helper that waits without further action pauses between two checks.
 		}
 		at := h.fset.Position(n.Pos())
 		if wait, ok := durationIn(named, d); ok && wait < minPatience && !explained[at.Line] {
@@ -49,9 +49,9 @@ func imports(file *ast.File, path string) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == strconv.Quote(path) })
 }
 
-// deadlineOf returns how long a node waits: of context.WithTimeout, context.WithTimeoutCause, context.WithDeadline, a
-// loop that begins with time.Now().Add, and a select's <-time.After. By itself, <-time.After is a pause between two
-// looks.
+// deadlineOf returns the time that a node waits: in context.WithTimeout, context.WithTimeoutCause,
+// context.WithDeadline, a loop that begins with time.Now().Add, and a select's <-time.After. On its own, <-time.After
+// is a pause between two checks.
 func deadlineOf(n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.CommClause:
@@ -76,7 +76,7 @@ func deadlineOf(n ast.Node) ast.Expr {
 	return nil
 }
 
-// waitOf is the d of a select's <-time.After(d).
+// waitOf returns the d of a select's <-time.After(d).
 func waitOf(clause *ast.CommClause) ast.Expr {
 	statement, ok := clause.Comm.(*ast.ExprStmt)
 	if !ok {
@@ -92,7 +92,7 @@ func waitOf(clause *ast.CommClause) ast.Expr {
 	return nil
 }
 
-// fromNow is the d of time.Now().Add(d).
+// fromNow returns the d of time.Now().Add(d).
 func fromNow(e ast.Expr) ast.Expr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok || len(call.Args) != 1 {
@@ -118,8 +118,8 @@ func isName(s *ast.SelectorExpr, pkg, name string) bool {
 	return ok && x.Name == pkg && s.Sel.Name == name
 }
 
-// durations are the values of the file's constants and variables that are durations. A name that stands for more has
-// none.
+// durations returns the values of the file's constants and variables that are durations. A name with several meanings
+// has no value.
 func durations(file *ast.File) map[string]time.Duration {
 	named, twice := map[string]time.Duration{}, map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -144,7 +144,7 @@ func durations(file *ast.File) map[string]time.Duration {
 	return named
 }
 
-// durationIn is the duration of an expression, or of a name.
+// durationIn returns the duration of an expression or a name, and whether it has one.
 func durationIn(named map[string]time.Duration, e ast.Expr) (time.Duration, bool) {
 	if id, ok := e.(*ast.Ident); ok {
 		d, known := named[id.Name]
@@ -153,7 +153,8 @@ func durationIn(named map[string]time.Duration, e ast.Expr) (time.Duration, bool
 	return duration(e)
 }
 
-// duration returns the value of an expression of numbers and the constants of package time, and whether it is one.
+// duration returns the value of an expression of numbers and constants of package time, and whether it is such an
+// expression.
 func duration(e ast.Expr) (time.Duration, bool) {
 	switch e := e.(type) {
 	case *ast.ParenExpr:

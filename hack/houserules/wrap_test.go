@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// proseLimit is the width of documentation, in characters. Code, tables, and what has no space to break at may be
-// wider.
+// proseLimit is the width of documentation, in characters. Code, tables, and lines without a space at which to break
+// may be wider.
 const proseLimit = 100
 
 // TestProseIsWrapped checks the width of each page, and of the changelog.
@@ -28,7 +28,7 @@ func TestProseIsWrapped(t *testing.T) {
 	}
 }
 
-// isTooWide reports whether a line is to be wrapped: it could be broken at a space outside its code.
+// isTooWide reports whether a line must be wrapped: it has a space outside its code at which it can be broken.
 func isTooWide(line string) bool {
 	line = strings.TrimRight(line, "\n")
 	if utf8.RuneCountInString(line) <= proseLimit || strings.HasPrefix(line, "|") {
