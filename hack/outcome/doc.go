@@ -1,2 +1,2 @@
-// Package outcome is the form in which hack/testsum reports a run of tests to hack/ci.
+// Package outcome defines the format in which hack/testsum reports a test run to hack/ci.
 package outcome

@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// Class says what to do about a failure.
+// Class is the class of a failure, which determines the reaction.
 type Class string
 
 // The classes of failures.
 const (
 	Defect  Class = "DEFECT"  // the change, or the tree, is wrong
-	Flaky   Class = "FLAKY"   // the test failed, and passed when it ran once more, alone
-	Infra   Class = "INFRA"   // what the tests need could not be fetched; who fetches says so by this word and a colon
-	Timeout Class = "TIMEOUT" // something did not end
+	Flaky   Class = "FLAKY"   // the test failed, and passed when it was rerun alone
+	Infra   Class = "INFRA"   // a download failed; the downloading code reports this with the word and a colon
+	Timeout Class = "TIMEOUT" // it did not end
 )
 
 // Failure is a top-level test that failed, a package that failed outside its tests, or a step without tests.
 type Failure struct {
 	Package string `json:",omitempty"`
-	Test    string `json:",omitempty"` // the first part of the test that failed; empty for a package as a whole
-	More    int    `json:",omitempty"` // how many other parts of the same top-level test failed
+	Test    string `json:",omitempty"` // the first failed part of the test; empty for a whole package
+	More    int    `json:",omitempty"` // the number of other failed parts of the same top-level test
 	Class   Class
 	Error   string `json:",omitempty"` // the first error, with file and line where the test gives them
 	Seed    string `json:",omitempty"`
 	Again   string `json:",omitempty"` // the command that repeats it
-	Tail    string `json:",omitempty"` // the end of what it printed
+	Tail    string `json:",omitempty"` // the end of its output
 }
 
-// Report is the outcome of a run of tests.
+// Report is the result of a test run.
 type Report struct {
 	Passed, Failed, Skipped int
 	Failures                []Failure
@@ -47,7 +47,7 @@ func (r Report) Write(path string) error {
 	return os.WriteFile(path, text, 0o600)
 }
 
-// Read reads the report that Write has written; its error is fs.ErrNotExist where there is none.
+// Read reads a report of Write. The error is fs.ErrNotExist if there is none.
 func Read(path string) (r Report, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -59,9 +59,10 @@ func Read(path string) (r Report, err error) {
 	return r, nil
 }
 
-// FirstError returns the first line of a test's output that tells of a failure which is never one of chance, else the
-// first that names a Go file and a line, else the first that is not empty. A test may have logged its progress before:
-// logged reports whether a line of a file prints to a log. Where all have, the last one is the nearest to the failure.
+// FirstError returns the first line of a test's output with a failure that is never random, or else the first line with
+// a Go file and a line number, or else the first line that is not empty. A test may have logged its progress before:
+// logged reports whether a line of a file prints to a log. If all do, the last one is used, as the closest to the
+// failure.
 func FirstError(output string, logged func(file string, line int) bool) string {
 	if line := firstLine(output, regexp.MustCompile(grave)); line != "" {
 		return line
@@ -72,18 +73,18 @@ func FirstError(output string, logged func(file string, line int) bool) string {
 	return firstLine(output, regexp.MustCompile(`.`))
 }
 
-// grave are the words of a failure that is never one of chance.
+// grave matches failures that are never random.
 const grave = `DATA RACE|race detected|panic: |\bVIOLATION\b|fatal error: `
 
-// IsGrave reports whether a test's output tells of a failure that is never one of chance: a race, a panic, or a
-// violation of an invariant.
+// IsGrave reports whether a test's output contains a failure that is never random: a race, a panic, or a violation of
+// an invariant.
 func IsGrave(output string) bool { return regexp.MustCompile(grave).MatchString(output) }
 
-// IsInfra reports whether a text tells that something could not be fetched, and does not only quote that. The exit
-// status would tell it better, but go run, go test and make have one for everything.
+// IsInfra reports whether a text itself reports a failed download, as opposed to quoting such a report. The exit status
+// would be clearer, but go run, go test and make use one status for every failure.
 func IsInfra(text string) bool { return regexp.MustCompile(`(^|\s)INFRA: `).MatchString(text) }
 
-// firstLine returns the first line that has a match, but for those that go test prints of itself.
+// firstLine returns the first line with a match, except lines that go test itself prints.
 func firstLine(output string, match *regexp.Regexp) string {
 	for line := range strings.Lines(output) {
 		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "=== ") && match.MatchString(line) {
@@ -94,7 +95,7 @@ func firstLine(output string, match *regexp.Regexp) string {
 }
 
 func located(output string, logged func(file string, line int) bool) (last string) {
-	heading := regexp.MustCompile(`:\d+: : # `) // golangci-lint's of what a compiler says
+	heading := regexp.MustCompile(`:\d+: : # `) // golangci-lint's heading of a compiler's output
 	text := regexp.MustCompile(`(?m)^\s*((\S+\.go):(\d+):.*|panic: .*)$`)
 	for _, m := range text.FindAllStringSubmatch(output, -1) {
 		if heading.MatchString(m[1]) {
@@ -108,8 +109,9 @@ func located(output string, logged func(file string, line int) bool) (last strin
 	return last
 }
 
-// StepError is the FirstError of a whole step, whose first line is a command: where no line names a file, or the step
-// ended since something could not be fetched, it is the last one that is not only told on by those who ran what failed.
+// StepError returns the FirstError of a whole step, whose first line is a command. If no line names a file, or the step
+// ended because of a failed download, it returns the last line that is more than a report by a caller of the failed
+// command.
 func StepError(log string) string {
 	last := lastSaid(log)
 	if IsInfra(last) {
@@ -121,7 +123,7 @@ func StepError(log string) string {
 	return last
 }
 
-// StepClass is the class of a step that failed without a report of its tests.
+// StepClass returns the class of a failed step without a report of its tests.
 func StepClass(log string) Class {
 	if IsInfra(lastSaid(log)) {
 		return Infra

@@ -18,7 +18,7 @@ func read(t *testing.T, name string) string {
 	return string(text)
 }
 
-// fail runs a script beside stand-ins for other programs, all by their names, and returns what it says. It must fail.
+// fail runs a script with stand-ins for other programs, by their names, and returns its output. The script must fail.
 func fail(t *testing.T, programs map[string]string, name string, args ...string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func fail(t *testing.T, programs map[string]string, name string, args ...string)
 	return string(out)
 }
 
-// A package that the archive does not know is a mistake in the tree; only where the archive was not read it is weather.
+// A package that the archive does not know is a mistake in the tree, unless the archive's lists could not be updated.
 func TestMisspelledPackage(t *testing.T) {
 	const unknown, candidate = "echo 'E: Unable to locate package grepp' >&2; exit 100",
 		`echo "E: Package 'grepp' has no installation candidate" >&2; exit 100`
@@ -67,7 +67,7 @@ func TestMisspelledPackage(t *testing.T) {
 	}
 }
 
-// A release that debootstrap does not know is a mistake in the tree as well, and so is a package that it does not find.
+// A release that debootstrap does not know is a mistake in the tree too, and so is a package that it does not find.
 func TestMisspelledRelease(t *testing.T) {
 	for name, test := range map[string]struct {
 		release, says string
