@@ -1,3 +1,3 @@
-// Command paramdoc writes docs/parameters.md from the parameter structs of every backend, so that the
-// page cannot say anything that the decoder does not do.
+// Command paramdoc generates docs/parameters.md from the parameter structs of every backend, so that the page always
+// matches the decoder.
 package main

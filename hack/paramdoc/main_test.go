@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// The structs that are decoded together must fit together: a mistake in a tag would panic in a request.
+// Structs that are decoded together must be compatible: a mistake in a tag would cause a panic in a request.
 func TestParametersFitTogether(t *testing.T) {
 	for _, definition := range all.Registry() {
 		if err := params.Check(definition.NewParameters(), &classes.Settings{}, &params.Metadata{}); err != nil {
