@@ -10,21 +10,21 @@ import (
 )
 
 const (
-	kept  = 40 // how many lines of a failed test are printed again at the end
-	tries = 3  // as many failed top-level tests run once more; if more failed, it was no chance
+	kept  = 40 // the number of lines of a failed test that are printed again at the end
+	tries = 3  // the maximum number of failed top-level tests that are rerun; more failures are not random
 )
 
-// failure is a top-level test that failed, or a package that failed as a whole.
+// failure is a failed top-level test, or a package that failed as a whole.
 type failure struct {
 	id    test
-	parts []test // it and its subtests, in the order in which they failed
-	text  string // what they printed
-	count int    // how many failures it is counted as, with those of Ginkgo's specs
+	parts []test // it and its subtests, in the order of their failures
+	text  string // their output
+	count int    // the number of failures that it counts as, including those of Ginkgo's specs
 	died  bool   // it had not ended when its package did
 	flaky bool
 }
 
-// fail notes a test that has failed, with what it printed.
+// fail records a failed test with its output.
 func (s *summary) fail(id test, text string) *failure {
 	top, _, _ := strings.Cut(id.name, "/")
 	at := slices.IndexFunc(s.failed, func(f *failure) bool { return f.id == test{id.pkg, top} })
@@ -39,12 +39,12 @@ func (s *summary) fail(id test, text string) *failure {
 	return f
 }
 
-// isChance reports whether the failure may be one of chance.
+// isChance reports whether the failure may be random.
 func (f *failure) isChance() bool {
 	return f.id.name != "" && !f.died && !outcome.IsGrave(f.text)
 }
 
-// part is the first part that failed and has no part of its own.
+// part returns the first failed part that has no failed part itself.
 func (f *failure) part() string {
 	for _, id := range f.parts {
 		has := func(other test) bool { return strings.HasPrefix(other.name, id.name+"/") }
@@ -60,7 +60,7 @@ func (s *summary) class(f *failure) outcome.Class {
 	case f.flaky:
 		return outcome.Flaky
 	case s.cut && (f.died || f.id.name == ""):
-		return outcome.Timeout // whoever ended the run ended it
+		return outcome.Timeout // the end of the run ended it
 	case strings.Contains(f.text, "panic: test timed out"):
 		return outcome.Timeout
 	case !outcome.IsGrave(f.text) && outcome.IsInfra(outcome.FirstError(f.text, s.sources.logged(f.id.pkg))):
@@ -69,7 +69,7 @@ func (s *summary) class(f *failure) outcome.Class {
 	return outcome.Defect
 }
 
-// again runs what has failed once more, each top-level test alone.
+// again reruns the failed top-level tests, each alone.
 func (s *summary) again(c command) {
 	if len(s.failed) > tries || s.broken > 0 || s.cut {
 		return
@@ -81,7 +81,7 @@ func (s *summary) again(c command) {
 		fmt.Fprintf(s.out, "once more, alone: %s %s\n", f.id.pkg, f.id.name)
 		alone := newSummary(s.out, s.allowed)
 		err := c.start(context.Background(), c.alone(f.id.pkg, f.id.name), alone)
-		// A part that did not run this time did not pass.
+		// A part that was not run this time has not passed.
 		failedStill := slices.ContainsFunc(f.parts, func(id test) bool { return !alone.passed[id] })
 		if err == nil && alone.verdict() == nil && !failedStill {
 			f.flaky = true
@@ -91,7 +91,7 @@ func (s *summary) again(c command) {
 	}
 }
 
-// failures are the failures for the report.
+// failures returns the failures for the report.
 func (s *summary) failures() (all []outcome.Failure) {
 	for _, f := range s.failed {
 		first := outcome.FirstError(f.text, s.sources.logged(f.id.pkg))

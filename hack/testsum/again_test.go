@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
-// TestAgain runs a module whose tests fail in each way that there is.
+// TestAgain runs a module whose tests fail in every way.
 func TestAgain(t *testing.T) {
 	for _, tt := range []struct {
 		name, body string
@@ -79,8 +79,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestAgainTellsNothingAboutTheRest has a test that fails at first only, and something besides that is no matter of
-// chance.
+// TestAgainTellsNothingAboutTheRest has a test that fails only the first time, and another failure that is not random.
 func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 	const first = `if _, err := os.Stat("ran"); err != nil { _ = os.WriteFile("ran", nil, 0o600); `
 	for _, tt := range []struct {
@@ -104,7 +103,7 @@ func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 			t.Parallel()
 			timeout := "-timeout=10m"
 			if tt.classes[0] == outcome.Timeout {
-				timeout = "-timeout=15s" // within which the others end, also on a busy machine
+				timeout = "-timeout=15s" // enough for the others, even on a busy machine
 			}
 			r, err := runModule(t, tt.test, timeout, tt.more)
 			var classes []outcome.Class
@@ -120,7 +119,7 @@ func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 	}
 }
 
-// TestNothingRunsAgainInARunThatIsEnded has somebody end a run while a test runs.
+// TestNothingRunsAgainInARunThatIsEnded ends a run while a test is running.
 func TestNothingRunsAgainInARunThatIsEnded(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
@@ -138,7 +137,7 @@ exit 1
 	report := filepath.Join(dir, "report")
 	err := run(ctx, options{report: report, dir: dir}, []string{filepath.Join(dir, "go"), "test", "-json", "./..."}, nil,
 		io.Discard)
-	r, _ := outcome.Read(report) // What lacks is seen below.
+	r, _ := outcome.Read(report) // Missing content is detected below.
 	if err == nil || len(r.Failures) != 2 || r.Failures[0].Class != outcome.Defect ||
 		r.Failures[1].Class != outcome.Timeout ||
 		r.Failures[1].Error != "it did not end, with m/p TestB" || r.Failed != 1 ||
@@ -150,7 +149,7 @@ exit 1
 	}
 }
 
-// runModule runs the tests of a module of which one test has the body given.
+// runModule runs the tests of a module in which one test has the given body.
 func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Report, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -172,7 +171,7 @@ func runModule(t *testing.T, body, timeout string, more ...string) (outcome.Repo
 	return r, err
 }
 
-// TestAgainHasTheEnvironment looks at the command for what was run with other settings than a person's shell has.
+// TestAgainHasTheEnvironment checks the command for a failure under settings that a user's shell does not have.
 func TestAgainHasTheEnvironment(t *testing.T) {
 	t.Setenv("GOFLAGS", "-trimpath -tags=x")
 	t.Setenv("CGO_ENABLED", "0")
@@ -187,7 +186,7 @@ func TestAgainHasTheEnvironment(t *testing.T) {
 	}
 }
 
-// TestAgainOfEventsThatOthersPrint reads events of tests that no go test has run.
+// TestAgainOfEventsThatOthersPrint reads events of tests that go test did not run.
 func TestAgainOfEventsThatOthersPrint(t *testing.T) {
 	for pkg, path := range map[string]string{
 		"github.com/stowage-csi/stowage/pkg/x": "./pkg/x", "example.org/x": "example.org/x",
@@ -197,7 +196,7 @@ func TestAgainOfEventsThatOthersPrint(t *testing.T) {
 			`{"Action":"fail","Package":"` + pkg + `"}` + "\n"
 		want := `make x -run '^TestA$/^some_\(part\)$' ` + path + ` | go run ./hack/testsum -v`
 		err := run(t.Context(), options{report: report, again: "make x"}, nil, strings.NewReader(in), io.Discard)
-		r, _ := outcome.Read(report) // What lacks is seen below.
+		r, _ := outcome.Read(report) // Missing content is detected below.
 		if err == nil || len(r.Failures) == 0 || r.Failures[0].Again != want {
 			t.Errorf("got %v and %+v, want the command %s", err, r.Failures, want)
 		}

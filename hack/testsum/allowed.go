@@ -10,13 +10,13 @@ import (
 // allowance is a test that may be skipped.
 type allowance struct {
 	pkg    string // the end of the import path
-	test   string // the test's name; with a trailing /* all its subtests too
-	specs  int    // for a Ginkgo suite, how many of its specs may be skipped; 0 otherwise
+	test   string // the test's name; with a trailing /* also all its subtests
+	specs  int    // for a Ginkgo suite, the number of specs that may be skipped; 0 otherwise
 	reason string
 }
 
-// readAllowed reads the list: on each line the package, the test and the reason, separated by blanks.
-// TestX:7 allows seven skipped specs in the Ginkgo suite that TestX runs. A # begins a comment line.
+// readAllowed reads the list. Each line has the package, the test and the reason, separated by blanks. TestX:7 allows
+// seven skipped specs in the Ginkgo suite that TestX runs. A # begins a comment line.
 func readAllowed(path string) ([]allowance, error) {
 	if path == "" {
 		return nil, nil
@@ -58,7 +58,7 @@ func parseAllowance(line string) (allowance, error) {
 	return a, nil
 }
 
-// holds reports whether the package is that of the test.
+// holds reports whether the allowance is for the package.
 func (a allowance) holds(pkg string) bool { return pkg == a.pkg || strings.HasSuffix(pkg, "/"+a.pkg) }
 
 // covers reports whether a skip of the test is allowed; specs is 0 for the test itself.

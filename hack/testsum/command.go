@@ -12,14 +12,13 @@ import (
 	"strings"
 )
 
-// command is a command line of go test, whose packages are the arguments that begin with ./ or look like an import
-// path.
+// command is a command line of go test. Its packages are the arguments that begin with ./ or look like an import path.
 type command struct {
 	dir           string
-	env           string   // what stands before the command for a person
-	before, after []string // what stands before and after the packages
+	env           string   // environment variables in front of the command, for a user
+	before, after []string // arguments before and after the packages
 	packages      []string
-	quarantine    []allowance // the tests that are left out
+	quarantine    []allowance // the excluded tests
 }
 
 func parseCommand(o options, args []string) (command, error) {
@@ -46,7 +45,7 @@ func isPackage(arg string) bool {
 	return strings.HasPrefix(arg, "./") || regexp.MustCompile(`^[a-z][a-z0-9.-]*\.[a-z]+/`).MatchString(arg)
 }
 
-// run runs the command and feeds its events to the summary, which knows from them whether it failed.
+// run runs the command and passes its events to the summary, which learns the results from them.
 func (c command) run(ctx context.Context, s *summary) error {
 	s.emptied = c.mayBeEmpty
 	if len(c.quarantine) == 0 {
@@ -75,7 +74,7 @@ func (c command) start(ctx context.Context, args []string, s *summary) error {
 	return nil
 }
 
-// alone returns the command that runs one test of one package again, or all of its tests where none is named.
+// alone returns the command that reruns one test of a package, or all of its tests if no test is given.
 func (c command) alone(pkg, test string) []string {
 	before := slices.DeleteFunc(slices.Clone(c.before), measures)
 	before = append(slices.DeleteFunc(before, func(arg string) bool { return arg == "-count=1" }), "-count=1")
@@ -85,7 +84,7 @@ func (c command) alone(pkg, test string) []string {
 	return slices.Concat(before, []string{pkg}, c.after)
 }
 
-// pattern is that of go test's -run for one test.
+// pattern returns the argument of go test's -run for one test.
 func pattern(test string) string {
 	levels := strings.Split(test, "/")
 	for i, level := range levels {
@@ -94,7 +93,7 @@ func pattern(test string) string {
 	return strings.Join(levels, "/")
 }
 
-// environment is what a person's shell needs beside the command, where it is not go's default.
+// environment returns the variables that a user's shell needs for the command, if they differ from go's defaults.
 func environment(args []string) string {
 	text := ""
 	for _, name := range []string{"CGO_ENABLED", "GOFLAGS"} {
@@ -106,7 +105,7 @@ func environment(args []string) string {
 	return text
 }
 
-// repeat is the command that repeats a failure told by events that another command has printed.
+// repeat returns the command that repeats a failure in the events of another command.
 func (o options) repeat(f *failure) string {
 	if o.again == "" {
 		return ""
@@ -124,7 +123,7 @@ func (o options) repeat(f *failure) string {
 	return text + " " + quote(pkg) + " | go run ./hack/testsum -v"
 }
 
-// repeat is the command that repeats a failure, for a person.
+// repeat returns the command that repeats a failure, for a user.
 func (c command) repeat(f *failure) string {
 	if f.id.pkg == goTest {
 		return c.text(slices.Concat(c.before, c.packages, c.after))
@@ -132,10 +131,10 @@ func (c command) repeat(f *failure) string {
 	return c.text(c.alone(f.id.pkg, f.part()))
 }
 
-// measures reports whether the argument is one for coverage, which another run would overwrite.
+// measures reports whether the argument concerns coverage, whose output a rerun would overwrite.
 func measures(arg string) bool { return strings.HasPrefix(arg, "-cover") }
 
-// text is a command line for a person, without what only testsum needs.
+// text returns a command line for a user, without the arguments that only testsum needs.
 func (c command) text(args []string) string {
 	quoted := make([]string, 0, len(args))
 	for _, arg := range args {
@@ -151,7 +150,7 @@ func (c command) text(args []string) string {
 	return text
 }
 
-// quote returns the word as bash reads it.
+// quote quotes a word for bash.
 func quote(arg string) string {
 	if regexp.MustCompile(`^[\w@%+=:,./-]+$`).MatchString(arg) {
 		return arg

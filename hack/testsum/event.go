@@ -16,7 +16,7 @@ type event struct {
 	FailedBuild string
 }
 
-// counts are outcomes.
+// counts counts results.
 type counts struct{ passed, failed, skipped int }
 
 func (c *counts) add(o counts) {
@@ -25,8 +25,8 @@ func (c *counts) add(o counts) {
 	c.skipped += o.skipped
 }
 
-// specs reads the last line that a Ginkgo suite prints; ok reports whether the text is such a line.
-// A pending spec is one that its authors switched off: it counts as neither.
+// specs parses the last line of a Ginkgo suite's output; ok reports whether the text is such a line. A pending spec was
+// disabled by its authors and is not counted.
 func specs(output string) (c counts, ok bool) {
 	ansi := regexp.MustCompile(`\x1b\[[0-9;]*m`)
 	summary := regexp.MustCompile(`-- (\d+) Passed \| (\d+) Failed \| \d+ Pending \| (\d+) Skipped`)
@@ -44,8 +44,8 @@ func specs(output string) (c counts, ok bool) {
 	return c, true
 }
 
-// seedIn returns the seed that a test printed, as in "seed 17" or "-seed=17": that of its first error, if that names
-// one. A test that goes through many seeds printed others before.
+// seedIn returns the seed that a test printed, as in "seed 17" or "-seed=17". It prefers the seed in the first error: a
+// test that uses many seeds printed others before.
 func seedIn(first, output string) string {
 	for _, text := range []string{first, output} {
 		if m := regexp.MustCompile(`(?i)seed[ =:]+(\d+)`).FindStringSubmatch(text); m != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
-// quiet is how long nothing may be heard before what is running is printed.
+// quiet is the time without events after which the running tests are printed.
 const quiet = 30 * time.Second
 
-// options are what the flags say.
+// options are the flags.
 type options struct {
 	skips, quarantine, report, dir, again string
 	verbose                               bool
@@ -34,7 +34,7 @@ func main() {
 		"command that printed the events of the standard input, which takes -run and packages")
 	flag.BoolVar(&o.verbose, "v", false, "print what the tests print, also of those that pass")
 	flag.Parse()
-	// Whoever ends this run ends the tests as well. What they said until then is still reported.
+	// The signal that ends this run ends the tests as well. Their output until then is still reported.
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
 	defer stop()
 	if err := run(ctx, o, flag.Args(), os.Stdin, os.Stdout); err != nil {
@@ -71,13 +71,13 @@ func run(ctx context.Context, o options, args []string, in io.Reader, out io.Wri
 	return finish(o, s)
 }
 
-// finish prints the totals and adds the outcome to the report.
+// finish prints the totals and adds the results to the report.
 func finish(o options, s *summary) error {
 	verdict := s.finish()
 	if o.report == "" {
 		return verdict
 	}
-	r, _ := outcome.Read(o.report) // An earlier run of the same step may have begun it.
+	r, _ := outcome.Read(o.report) // An earlier run of the same step may have started it.
 	r.Passed, r.Failed, r.Skipped = r.Passed+s.total.passed, r.Failed+s.total.failed, r.Skipped+s.total.skipped
 	r.Failures = append(r.Failures, s.failures()...)
 	if err := r.Write(o.report); err != nil {
@@ -86,7 +86,7 @@ func finish(o options, s *summary) error {
 	return verdict
 }
 
-// consume feeds the events to the summary, and tells what is running when none come for a while.
+// consume passes the events to the summary, and prints the running tests when no events come for a while.
 func consume(in io.Reader, s *summary) error {
 	events, failed := make(chan event), make(chan error, 1)
 	go func() {
@@ -109,8 +109,8 @@ func consume(in io.Reader, s *summary) error {
 	}
 }
 
-// decode sends the events. A line that is no event comes from a program that the test ran, or from go
-// itself: it is passed on as output.
+// decode sends the events. A line that is no event comes from a program that the test ran, or from go itself, and is
+// treated as output.
 func decode(in io.Reader, events chan<- event) error {
 	r := bufio.NewReader(in)
 	for {

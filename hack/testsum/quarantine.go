@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// debt is how many tests may be left out at a time.
+// debt is the maximum number of excluded tests.
 const debt = 5
 
-// readQuarantine reads the list of the tests that are left out, which are top-level tests.
+// readQuarantine reads the list of excluded tests, which are top-level tests.
 func readQuarantine(path string) ([]allowance, error) {
 	left, err := readAllowed(path)
 	if err != nil {
@@ -32,7 +32,7 @@ func readQuarantine(path string) ([]allowance, error) {
 	return left, nil
 }
 
-// mayBeEmpty reports whether the command may have left no test of a package.
+// mayBeEmpty reports whether the command may select no test of a package.
 func (c command) mayBeEmpty(pkg string) bool {
 	picks := func(arg string) bool {
 		return regexp.MustCompile(`^--?(test\.)?(run|skip|list|bench)(=|$)`).MatchString(arg)
@@ -42,8 +42,8 @@ func (c command) mayBeEmpty(pkg string) bool {
 		slices.ContainsFunc(c.quarantine, left)
 }
 
-// runWithout leaves the tests of the quarantine out. go test's -skip knows no packages: where others have tests of the
-// same names, those run afterwards.
+// runWithout excludes the tests of the quarantine. go test's -skip cannot select packages: tests of the same names in
+// other packages are run afterwards.
 func (c command) runWithout(ctx context.Context, s *summary) error {
 	others, err := c.namesakes(ctx)
 	if err != nil {
@@ -70,8 +70,8 @@ func (c command) runWithout(ctx context.Context, s *summary) error {
 	return nil
 }
 
-// namesakes finds the packages of the command that have a test of the same name as one of another package which is left
-// out.
+// namesakes finds the packages of the command that have a test with the same name as an excluded test of another
+// package.
 func (c command) namesakes(ctx context.Context) (others map[string][]string, err error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.ImportPath}}\t{{.Dir}}"}, c.packages...)...)
 	cmd.Dir, cmd.Stderr = c.dir, os.Stderr
@@ -98,7 +98,7 @@ func (c command) namesakes(ctx context.Context) (others map[string][]string, err
 	return others, nil
 }
 
-// hasTest reports whether a folder has a test of this name.
+// hasTest reports whether a folder has a test with this name.
 func hasTest(dir, name string) (bool, error) {
 	files, err := filepath.Glob(regexp.MustCompile(`[\[\]*?\\]`).ReplaceAllString(dir, `\$0`) + "/*_test.go")
 	if err != nil {

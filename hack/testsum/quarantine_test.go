@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestQuarantine leaves a test out of one package, and no other of its name.
+// TestQuarantine excludes a test of one package, but no test of the same name in another.
 func TestQuarantine(t *testing.T) {
 	for _, tt := range []struct{ name, list, err, out string }{
 		{"one package", "a TestX it fails by chance\n", "", "1 passed, 0 failed"},
@@ -37,7 +37,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// TestPackagesWithoutTests has a package whose TestMain runs none of its tests, beside one that passes.
+// TestPackagesWithoutTests has a package whose TestMain runs none of its tests, and one that passes.
 func TestPackagesWithoutTests(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, map[string]string{

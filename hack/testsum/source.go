@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// sources reads the tests' own code, to tell an error from what was logged: the lines of both look the same, and no
-// event of go test says which is which.
+// sources reads the tests' code, to distinguish an error from log output: their lines look the same, and no event of go
+// test tells them apart.
 type sources struct {
-	dir  string            // where go runs
-	dirs map[string]string // of the packages; empty for one that is not found
+	dir  string            // the working directory of go
+	dirs map[string]string // of the packages; empty if not found
 }
 
-// logged returns a function that reports whether a line of a package's test files prints to a log. A line of another
-// package's file, or one of a helper, which the test's line stands for, may print an error.
+// logged returns a function that reports whether a line of a package's test files prints to a log. A line in another
+// package's file, or in a helper that is reported at the test's line, may print an error.
 func (s sources) logged(pkg string) func(file string, line int) bool {
 	return func(file string, line int) bool {
 		text, err := os.ReadFile(filepath.Join(s.folder(pkg), filepath.Base(file)))
@@ -38,7 +38,7 @@ func (s sources) folder(pkg string) string {
 	list.Dir = s.dir
 	out, err := list.Output()
 	if err != nil {
-		out = nil // What was printed by a package of nowhere is taken as it is.
+		out = nil // The output of an unknown package is used unchanged.
 	}
 	s.dirs[pkg] = strings.TrimSpace(string(out))
 	return s.dirs[pkg]

@@ -13,34 +13,34 @@ import (
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
-// summary gathers the outcome of a run and prints it as it comes.
+// summary collects the results of a run and prints them as they come.
 type summary struct {
 	out     io.Writer
 	allowed []allowance
 	verbose bool
 	begun   time.Time
 
-	running  map[test]*strings.Builder // what has not ended yet, with its output
-	current  map[string]*counts        // of the packages that have not ended yet
+	running  map[test]*strings.Builder // unfinished tests, with their output
+	current  map[string]*counts        // of the unfinished packages
 	total    counts
 	skips    []string                    // every skip, as a line to print
 	refusals []string                    // the skips that are not allowed
-	failed   []*failure                  // in the order in which they failed
+	failed   []*failure                  // in the order of their failures
 	broken   int                         // packages that failed as a whole: build, panic, TestMain
-	builds   map[string]*strings.Builder // what the compiler said, by what it compiled
+	builds   map[string]*strings.Builder // the compiler's output, by package
 	passed   map[test]bool
-	loose    map[string]string     // by package, what may tell of another test than the one that it is put down to
+	loose    map[string]string     // by package, output that may belong to another test than the one it is assigned to
 	specs    map[test]*counts      // of the Ginkgo suites that tests ran
-	emptied  func(pkg string) bool // whether the command may have left no test of a package
-	cut      bool                  // somebody has ended the run
+	emptied  func(pkg string) bool // reports whether the command may select no test of a package
+	cut      bool                  // the run was interrupted
 	repeat   func(*failure) string // returns the command that repeats a failure
 	sources  sources
 }
 
-// goTest stands for the package where go test fails for none.
+// goTest replaces the package in a failure of go test itself.
 const goTest = "go test"
 
-// test names a test; a package as a whole has no name.
+// test identifies a test; a package as a whole has no name.
 type test struct{ pkg, name string }
 
 func newSummary(out io.Writer, allowed []allowance) *summary {
@@ -109,7 +109,7 @@ func (s *summary) endTest(id test, action string) {
 	case "pass":
 		c.passed++
 		s.passed[id] = true
-		if outcome.IsGrave(text.String()) { // go test puts it down to the test that it heard of last
+		if outcome.IsGrave(text.String()) { // go test assigns it to the test of the last event
 			s.loose[id.pkg] += text.String()
 		}
 	case "skip":
@@ -121,7 +121,7 @@ func (s *summary) endTest(id test, action string) {
 	}
 }
 
-// dump prints what a failed test printed, unless that was printed as it came, and notes the failure.
+// dump prints a failed test's output, unless that was printed as it came, and records the failure.
 func (s *summary) dump(id test, text *strings.Builder) *failure {
 	if !s.verbose {
 		fmt.Fprintf(s.out, "--- %s %s\n%s", id.pkg, id.name, text)
@@ -129,7 +129,7 @@ func (s *summary) dump(id test, text *strings.Builder) *failure {
 	return s.fail(id, text.String())
 }
 
-// skip notes a skipped test, or so many skipped specs of one.
+// skip records a skipped test, or the given number of skipped specs of one.
 func (s *summary) skip(id test, specs int) {
 	what := id.pkg + " " + id.name
 	if specs > 0 {
@@ -159,7 +159,7 @@ func (s *summary) endPackage(e event) {
 	switch {
 	case e.Action == "fail" && (c.failed == 0 || failedOutside(said) && s.allByChance(e.Package)):
 		s.breakPackage(e.Package, s.built(e.FailedBuild).String()+said)
-	// A program of tests says that.
+	// A test program prints that.
 	case e.Action == "pass" && c == (counts{}) && !s.emptied(e.Package) && strings.Contains(said, "ok  \t"):
 		verdict = "FAIL"
 		s.breakPackage(e.Package, "it passed, and none of its tests ran\n"+said)
@@ -173,15 +173,15 @@ func (s *summary) endPackage(e event) {
 		verdict, e.Elapsed, c.passed, c.failed, c.skipped, e.Package)
 }
 
-// breakPackage notes that a package failed as a whole.
+// breakPackage records that a package failed as a whole.
 func (s *summary) breakPackage(pkg, text string) {
 	s.broken++
 	fmt.Fprint(s.out, text)
 	s.fail(test{pkg: pkg}, text)
 }
 
-// unfinished prints the output of the tests that a package left running when it ended, as a panic, a time-out or a
-// signal does, and counts them. The package may have said what ended them.
+// unfinished prints the output of the tests that were running when a package ended, as after a panic, a timeout or a
+// signal, and counts them. The package's own output may contain the cause.
 func (s *summary) unfinished(pkg, said string) int {
 	n := 0
 	for _, id := range s.ids() {
@@ -195,9 +195,9 @@ func (s *summary) unfinished(pkg, said string) int {
 	return n
 }
 
-// failedOutside tells from what a package itself said whether something besides its tests failed, if some of them did:
-// it did not come to its verdict, or said more than go does after that. A test that is run once more tells nothing
-// about it.
+// failedOutside reports, based on the package's own output, whether something besides its tests failed while some of
+// them did: the package did not reach its verdict, or printed more than go does after that. Rerunning a test does not
+// check this.
 func failedOutside(said string) bool {
 	_, after, ended := strings.Cut("\n"+said, "\nFAIL\n")
 	for line := range strings.Lines(after) {
@@ -208,7 +208,7 @@ func failedOutside(said string) bool {
 	return !ended
 }
 
-// allByChance reports whether each failure of the package may be one of chance.
+// allByChance reports whether each failure of the package may be random.
 func (s *summary) allByChance(pkg string) bool {
 	return !slices.ContainsFunc(s.failed, func(f *failure) bool { return f.id.pkg == pkg && !f.isChance() })
 }
@@ -226,19 +226,19 @@ func (s *summary) forget(pkg string) {
 	maps.DeleteFunc(s.running, func(id test, _ *strings.Builder) bool { return id.pkg == pkg })
 }
 
-// ids are the tests that are running, in order.
+// ids returns the running tests, in order.
 func (s *summary) ids() []test {
 	return slices.SortedFunc(maps.Keys(s.running), func(a, b test) int {
 		return strings.Compare(a.pkg+" "+a.name, b.pkg+" "+b.name)
 	})
 }
 
-// progress tells what is running: of each package the tests that have no running subtest.
+// progress prints the running tests of each package that have no running subtest.
 func (s *summary) progress() {
 	fmt.Fprintf(s.out, "...  %6.1fs running: %s\n", time.Since(s.begun).Seconds(), strings.Join(leaves(s.ids()), ", "))
 }
 
-// leaves names those that have no part among the others.
+// leaves returns the names of the tests that have no part among the others.
 func leaves(ids []test) (names []string) {
 	for i, id := range ids {
 		parent := i+1 < len(ids) && ids[i+1].pkg == id.pkg &&
@@ -250,8 +250,7 @@ func leaves(ids []test) (names []string) {
 	return names
 }
 
-// ended notes how go test ended. What it failed for without an event, such as a pattern that matches nothing, fails the
-// run.
+// ended records how go test ended. A failure without an event, such as a pattern that matches nothing, fails the run.
 func (s *summary) ended(err error) {
 	if err != nil && len(s.failed) == 0 && s.broken == 0 {
 		s.broken++
@@ -259,13 +258,13 @@ func (s *summary) ended(err error) {
 	}
 }
 
-// finish prints the skips, the failures once more, for who reads the end only, and the totals. It fails
-// when the run did.
+// finish prints the skips, the failures again, for readers of only the end, and the totals. It returns an error if the
+// run failed.
 func (s *summary) finish() error {
 	for _, id := range s.ids() {
 		if id.name == "" {
 			s.total.add(*s.current[id.pkg])
-			s.broken++ // its end was never heard of: go test was cut off
+			s.broken++ // its end was not reported: go test was interrupted
 			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
 			own := slices.DeleteFunc(s.ids(), func(other test) bool { return other.pkg != id.pkg })
 			s.fail(id, fmt.Sprintf("it did not end, with %s\n%s", strings.Join(leaves(own), ", "), s.running[id]))
