@@ -18,7 +18,7 @@ const (
 	protection  = "provisioner.storage.kubernetes.io/cloning-protection"
 )
 
-// account is that of the sidecars, and of what is beside them: the manager, or the master.
+// account returns the account of the sidecars, and of the manager or master beside them.
 func (in install) account() string {
 	if in.cluster {
 		return "stowage-disks-master"
@@ -26,14 +26,14 @@ func (in install) account() string {
 	return "stowage-" + in.backend + "-controller"
 }
 
-// user is the account as the API server knows it.
+// user returns the account's user name in the API server.
 func (in install) user() string { return "system:serviceaccount:stowage-system:" + in.account() }
 
-// renamed is the account as an overlay moves and renames it.
+// renamed returns the user name after an overlay has changed the namespace and the name.
 func (in install) renamed() string { return "system:serviceaccount:storage:x-" + in.account() }
 
-// allowance is a change by the account of a backend's sidecars, and whether it may be made: without the manager of
-// sets, and with it.
+// allowance is a change by the account of a backend's sidecars, and whether it is allowed without the manager of sets,
+// and with it.
 type allowance struct {
 	change
 	alone, managed bool
@@ -41,7 +41,7 @@ type allowance struct {
 
 func volume(source map[string]any) map[string]any { return map[string]any{"spec": source} }
 
-// claim is a claim of a driver with what is changed in it, by the path of its fields.
+// claim returns a claim of a driver with changed annotations, fields of the spec, and finalizers.
 func claim(driver string, annotations map[string]any, spec map[string]any, finalizers ...any) map[string]any {
 	all := map[string]any{}
 	if driver != "" {
@@ -129,8 +129,8 @@ func allowances(in install) map[string]allowance {
 	}
 }
 
-// TestAccountsWrite checks what the policies leave of the rights that the sidecars, the manager and the master of a
-// backend have: RBAC cannot say "of this driver". A master has no right to attachments, so that no policy is for them.
+// TestAccountsWrite checks how the policies restrict the rights of a backend's sidecars, manager and master: RBAC
+// cannot express "of this driver". A master has no right to VolumeAttachments, so that no policy covers them.
 func TestAccountsWrite(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestAccountsWrite(t *testing.T) {
 	}
 }
 
-// TestDisksMasterWrites checks that the master of found disks alone writes the volumes of found disks, and no others.
+// TestDisksMasterWrites checks that only the master of found disks writes their volumes, and that it writes no others.
 func TestDisksMasterWrites(t *testing.T) {
 	said := verdicts(t, kustomized(t, disksFolder))
 	for name, a := range offers("system:serviceaccount:stowage-system:stowage-disks-master", false) {
@@ -164,7 +164,7 @@ func TestDisksMasterWrites(t *testing.T) {
 	}
 }
 
-// offers are changes of volumes by a master, which serves a driver or not.
+// offers returns changes of volumes by a master, which may also serve a driver.
 func offers(user string, serves bool) map[string]allowance {
 	found := func(path string, annotations map[string]any) map[string]any {
 		return map[string]any{
@@ -205,7 +205,7 @@ func offers(user string, serves bool) map[string]allowance {
 	return rows
 }
 
-// verdicts are what the policies that are in force say to changes, each compiled once.
+// verdicts returns a function that evaluates the policies in force for a change. Each policy is compiled once.
 func verdicts(t *testing.T, objects []object) func(change) string {
 	t.Helper()
 	compiled := map[string][]validating.Validator{}
@@ -224,7 +224,7 @@ func verdicts(t *testing.T, objects []object) func(change) string {
 	}
 }
 
-// policies are those for updates of a resource that are in force, without those that have parameters.
+// policies returns the policies in force for updates of a resource, except those with parameters.
 func policies(t *testing.T, objects []object, resource,
 	sub string) (list []*admissionregistrationv1.ValidatingAdmissionPolicy) {
 	t.Helper()
@@ -257,8 +257,8 @@ func inForce(t *testing.T, objects []object, name string) bool {
 		actions[0] == admissionregistrationv1.Deny
 }
 
-// TestAccounts checks that the policies are for the account that the pods have whose sidecars have a token, and that
-// sidecars beside a master have its account.
+// TestAccounts checks that the policies are for the account of the pods whose sidecars have a token, and that sidecars
+// beside a master have its account.
 func TestAccounts(t *testing.T) {
 	for _, in := range installs() {
 		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder),
@@ -274,8 +274,8 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
-// TestMasterIsOnTrustedNodes checks that the master, whose policies leave it the volumes of all nodes, runs where no
-// pod of a tenant does, unless somebody says otherwise.
+// TestMasterIsOnTrustedNodes checks that the master, whose policies allow it the volumes of all nodes, runs by default
+// only on nodes without tenants' pods.
 func TestMasterIsOnTrustedNodes(t *testing.T) {
 	for _, in := range installs() {
 		if !in.cluster {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestBackendDecides checks that the backend alone makes an installation that works, that a value which agrees with it
-// is accepted, and that one which contradicts it is named.
+// TestBackendDecides checks that the backend alone results in a working installation, that a value which agrees with it
+// is accepted, and that the error for a contradicting value names it.
 func TestBackendDecides(t *testing.T) {
 	attach, capacity, host := "csiDriver.attachRequired", "csiDriver.storageCapacity", "node.hostNetwork"
 	for backend, works := range map[string]map[string][]bool{

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestSchema checks that the chart refuses values that it does not know, and backends that do not exist.
+// TestSchema checks that the chart refuses unknown values, and backends that do not exist.
 func TestSchema(t *testing.T) {
 	pool := func(entry map[string]any) map[string]any {
 		return map[string]any{"local": map[string]any{"config": map[string]any{"pools": []any{entry}}}}
@@ -46,7 +46,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestValues checks what the values change.
+// TestValues checks the effects of the values.
 func TestValues(t *testing.T) {
 	objects := charted(t, map[string]any{
 		"image":            map[string]any{"repository": "registry.example/stowage", "tag": "v1"},
@@ -107,7 +107,7 @@ func pools() map[string]any {
 	}}
 }
 
-// checkPools checks that a pool outside the data directory is mounted, at its own path and only if it is there.
+// checkPools checks that a pool outside the data directory is mounted at its own path, and only if the path exists.
 func checkPools(t *testing.T, pod corev1.PodTemplateSpec, driver corev1.Container) {
 	t.Helper()
 	var paths []string
@@ -129,7 +129,7 @@ func checkPools(t *testing.T, pod corev1.PodTemplateSpec, driver corev1.Containe
 	}
 }
 
-// TestNotes checks that what the user is told after an installation is rendered whole, and is of that installation.
+// TestNotes checks that the notes for the user after an installation are complete and match the installation.
 func TestNotes(t *testing.T) {
 	restart, crds := "rollout restart statefulset stowage-local-standalone", "kubectl apply -k deploy/kubernetes/crds"
 	for mode, says := range map[string]map[string]bool{
@@ -147,7 +147,8 @@ func TestNotes(t *testing.T) {
 	}
 }
 
-// TestShares checks that the shares of the configuration reach controller and nodes, and a node's labels its driver.
+// TestShares checks that the configured shares reach the controller and the nodes, and that a node's labels reach its
+// driver.
 func TestShares(t *testing.T) {
 	objects := charted(t, map[string]any{
 		"backend": "nfs",

@@ -12,7 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// clusterOf are the chart's values for local volumes of a cluster, with more of the block local, and more beside it.
+// clusterOf returns the chart's values for local volumes of a cluster, with more values in the block local and beside
+// it.
 func clusterOf(local, beside map[string]any) map[string]any {
 	values := map[string]any{"local": map[string]any{"mode": "cluster"}}
 	maps.Copy(values, beside)
@@ -22,7 +23,7 @@ func clusterOf(local, beside map[string]any) map[string]any {
 	return values
 }
 
-// TestValuesOfCluster checks what the values change where a cluster has local volumes.
+// TestValuesOfCluster checks the effects of the values for local volumes of a cluster.
 func TestValuesOfCluster(t *testing.T) {
 	objects := charted(t, clusterOf(map[string]any{
 		"dataDir": "/srv/stowage", "config": pools(),
@@ -69,7 +70,7 @@ func TestValuesOfCluster(t *testing.T) {
 	}
 }
 
-// hasFlags checks that a container is given flags.
+// hasFlags checks that a container has flags.
 func hasFlags(t *testing.T, c corev1.Container, flags ...string) {
 	t.Helper()
 	for _, flag := range flags {
@@ -79,7 +80,7 @@ func hasFlags(t *testing.T, c corev1.Container, flags ...string) {
 	}
 }
 
-// hostPaths are what a pod sees of its node, by the volumes' names.
+// hostPaths returns the host paths of a pod, by the volumes' names.
 func hostPaths(pod corev1.PodTemplateSpec) map[string]string {
 	paths := map[string]string{}
 	for _, v := range pod.Spec.Volumes {
@@ -135,7 +136,7 @@ func checkValuesOfDisks(t *testing.T, pod corev1.PodTemplateSpec) {
 	}
 }
 
-// TestClusterRestarts checks that a change of a configuration restarts those pods that read it, and no others.
+// TestClusterRestarts checks that a change of a configuration restarts exactly the pods that read it.
 func TestClusterRestarts(t *testing.T) {
 	before := pods(t, charted(t, clusterOf(nil, nil), false))
 	rule := map[string]any{"paths": []any{"/dev/disk/by-id/*"}}
@@ -151,8 +152,8 @@ func TestClusterRestarts(t *testing.T) {
 	}
 }
 
-// TestClusterWithoutSnapshots checks that no right is left for a sidecar that is not there, and none for groups where
-// those are off; csi-provisioner keeps what it restores by.
+// TestClusterWithoutSnapshots checks that no rights remain for a missing sidecar, and none for groups if those are
+// disabled. csi-provisioner keeps its rights for restoring.
 func TestClusterWithoutSnapshots(t *testing.T) {
 	for name, c := range map[string]struct {
 		snapshotter map[string]any
@@ -189,7 +190,7 @@ func TestClusterWithoutSnapshots(t *testing.T) {
 	}
 }
 
-// TestClusterNeeds checks that what cannot work is not rendered, and that the refusal names the value.
+// TestClusterNeeds checks that an invalid combination is not rendered, and that the error names the value.
 func TestClusterNeeds(t *testing.T) {
 	found := func(path string) map[string]any {
 		return map[string]any{"disks": map[string]any{"config": map[string]any{
@@ -201,7 +202,7 @@ func TestClusterNeeds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		local, beside map[string]any
-		says          string // empty when it is rendered
+		says          string // empty if it is rendered
 	}{
 		"as it is":  {nil, nil, ""},
 		"a manager": {nil, map[string]any{"manager": map[string]any{"enabled": true}}, "manager.enabled is true"},
@@ -231,7 +232,7 @@ func TestClusterNeeds(t *testing.T) {
 			t.Errorf("%s: rendered with %v, want %q in it", name, err, c.says)
 		}
 	}
-	for _, beside := range []int{9816, 9817} { // One pod on one node has no worker.
+	for _, beside := range []int{9816, 9817} { // A pod of a single node has no worker.
 		if _, err := rendered(map[string]any{"metricsPort": beside}, false); err != nil {
 			t.Error(err)
 		}
@@ -241,7 +242,8 @@ func TestClusterNeeds(t *testing.T) {
 	}
 }
 
-// TestSchemaOfCluster checks that the chart refuses what the programs would, before anything is installed.
+// TestSchemaOfCluster checks that the chart refuses values that the programs would refuse, before anything is
+// installed.
 func TestSchemaOfCluster(t *testing.T) {
 	disks := func(key string, value any) map[string]any { return map[string]any{"disks": map[string]any{key: value}} }
 	rule := func(kind string, more map[string]any) map[string]any {
@@ -288,7 +290,7 @@ func TestSchemaOfCluster(t *testing.T) {
 	}
 }
 
-// TestDisksSchema checks that the schema has the keys that the rules of found disks have in the code, and no others.
+// TestDisksSchema checks that the schema has exactly the keys that the code has for the rules of found disks.
 func TestDisksSchema(t *testing.T) {
 	text, err := os.ReadFile("../charts/stowage/values.schema.json")
 	if err != nil {

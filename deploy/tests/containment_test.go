@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestContainmentTable checks that each test that docs/design/015-containment.md names is there, and that each line
-// names one or is an open gap.
+// TestContainmentTable checks that each test in docs/design/015-containment.md exists, and that each line names a test
+// or an open gap.
 func TestContainmentTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/design/015-containment.md")
 	if err != nil {

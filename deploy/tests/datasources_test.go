@@ -9,11 +9,11 @@ import (
 
 const (
 	oldClass = "volume.beta.kubernetes.io/storage-class"
-	// recycledClasses and noClass are as in pkg/apis/v1alpha1.
+	// recycledClasses and noClass are the same as in pkg/apis/v1alpha1.
 	recycledClasses, noClass = "recycled-classes", "_"
 )
 
-// policyOf is a policy that is installed.
+// policyOf returns an installed policy.
 func policyOf(t *testing.T, folder, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
 	policy, is := typed(t, find(t, kustomized(t, folder),
@@ -24,7 +24,7 @@ func policyOf(t *testing.T, folder, name string) *admissionregistrationv1.Valida
 	return policy
 }
 
-// claimOf is a claim of a class, or of none, that is to be restored.
+// claimOf returns a claim of a class, or of none, that restores a snapshot.
 func claimOf(class string, changes ...func(claim, spec map[string]any)) map[string]any {
 	spec := map[string]any{"dataSource": map[string]any{"kind": "VolumeSnapshot", "name": "backup"}}
 	claim := map[string]any{"metadata": map[string]any{"name": "x"}, "spec": spec}
@@ -50,7 +50,7 @@ func annotated(class string) func(claim, spec map[string]any) {
 	}
 }
 
-// sourced is a claim that is made or changed, and whether it is refused.
+// sourced is a claim that is created or changed, and whether it is refused.
 type sourced struct {
 	before, after map[string]any
 	params        map[string]any
@@ -66,8 +66,8 @@ func (s sourced) check(t *testing.T, policy *admissionregistrationv1.ValidatingA
 	}
 }
 
-// TestRestoresOfRecycledClasses checks that no claim with a data source is made in a class that the recycler has noted,
-// and that no other claim is in its way.
+// TestRestoresOfRecycledClasses checks that no claim with a data source is created in a class that the recycler has
+// recorded, and that no other claim is refused.
 func TestRestoresOfRecycledClasses(t *testing.T) {
 	policy := policyOf(t, recyclerFolder, "stowage-recycler-data-sources")
 	list := func(classes ...string) map[string]any {
@@ -106,8 +106,8 @@ func TestRestoresOfRecycledClasses(t *testing.T) {
 	}
 }
 
-// TestRestoresOfSets checks that no claim with a data source is made in the class of a set, or in one in which a set
-// has unbound volumes of an earlier template.
+// TestRestoresOfSets checks that no claim with a data source is created in the class of a set, or in a class in which a
+// set has unbound volumes of an earlier template.
 func TestRestoresOfSets(t *testing.T) {
 	set := func(class string, earlier ...any) map[string]any {
 		content := map[string]any{
@@ -119,7 +119,7 @@ func TestRestoresOfSets(t *testing.T) {
 		}
 		return content
 	}
-	lost := func(class string) map[string]any { // by a definition of before there were classes
+	lost := func(class string) map[string]any { // by a definition from before classes were recorded
 		content := set(class)
 		content["status"] = map[string]any{"driver": "local.csi.stowage.dev"}
 		return content
@@ -149,7 +149,7 @@ func TestRestoresOfSets(t *testing.T) {
 	}
 }
 
-// TestRestoresOfFoundDisks checks that no claim with a data source is made in a class of found disks.
+// TestRestoresOfFoundDisks checks that no claim with a data source is created in a class of found disks.
 func TestRestoresOfFoundDisks(t *testing.T) {
 	class := map[string]any{"metadata": map[string]any{"name": "disks"}}
 	policy := policyOf(t, "kubernetes/found-disks", "stowage-disks-data-sources")

@@ -12,11 +12,11 @@ import (
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestDigests checks that every image can be given by its digest, which a registry cannot make another image of, as it
-// can of a tag.
+// TestDigests checks that every image can be specified by its digest. Unlike a tag, a digest cannot refer to another
+// image later.
 func TestDigests(t *testing.T) {
 	for _, in := range installs() {
-		if in.schemaless { // The backend is yet to come.
+		if in.schemaless { // The backend does not exist yet.
 			continue
 		}
 		t.Run(in.name+"/helm", func(t *testing.T) { checkDigests(t, charted(t, digested(in), false)) })
@@ -35,7 +35,7 @@ func checkDigests(t *testing.T, objects []object) {
 	}
 }
 
-// digested are the chart's values with a digest for each image.
+// digested returns the chart's values with a digest for each image.
 func digested(in install) map[string]any {
 	values := maps.Clone(in.values)
 	values["image"] = map[string]any{"repository": "registry.example/stowage", "digest": digest}
@@ -47,7 +47,7 @@ func digested(in install) map[string]any {
 	return values
 }
 
-// digestedOverlay renders an overlay as a user's own does that gives each image a digest.
+// digestedOverlay renders an install through a user's own overlay, which sets each image's digest.
 func digestedOverlay(t *testing.T, in install) []object {
 	t.Helper()
 	images := map[string]bool{}
@@ -62,7 +62,7 @@ func digestedOverlay(t *testing.T, in install) []object {
 		t.Fatal(err)
 	}
 	own := t.TempDir()
-	if folder, err = filepath.Rel(own, folder); err != nil { // kustomize takes no absolute path.
+	if folder, err = filepath.Rel(own, folder); err != nil { // kustomize accepts no absolute path.
 		t.Fatal(err)
 	}
 	text := "resources: [" + folder + "]\nimages:\n"
@@ -75,7 +75,7 @@ func digestedOverlay(t *testing.T, in install) []object {
 	return kustomizedAt(t, own)
 }
 
-// TestDigestOrTag checks what the chart makes of the image's values: a digest counts more than a tag, and must be one.
+// TestDigestOrTag checks that an image's digest takes precedence over its tag, and that it must be valid.
 func TestDigestOrTag(t *testing.T) {
 	for _, broken := range []string{"v1", "sha256:", "sha256:0123", strings.ToUpper(digest), digest + "0"} {
 		if _, err := rendered(map[string]any{"image": map[string]any{"repository": "stowage", "digest": broken}},

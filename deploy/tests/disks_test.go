@@ -29,7 +29,7 @@ const (
 	disksWorker   = "system:serviceaccount:stowage-system:stowage-disks-worker"
 )
 
-// disksRights is all that the processes of found disks may do. The one that opens disks may do nothing.
+// disksRights returns all rights of the processes for found disks. The process that opens disks has none.
 func disksRights() []right {
 	const core = ""
 	return []right{
@@ -72,7 +72,8 @@ func TestDisksRights(t *testing.T) {
 	checkDisksBindings(t, objects)
 }
 
-// checkDisksBindings checks that each role is had by the account of its name, and no role by that of who opens disks.
+// checkDisksBindings checks that each role is bound to the account of its name, and none to the account of the process
+// that opens disks.
 func checkDisksBindings(t *testing.T, objects []object) {
 	t.Helper()
 	bindings := 0
@@ -93,8 +94,8 @@ func checkDisksBindings(t *testing.T, objects []object) {
 	}
 }
 
-// TestDisksPods checks that master and worker are as tight as can be, that who opens disks has no token, no account
-// with rights and no network, and that all have flags that there are.
+// TestDisksPods checks that master and worker have minimal privileges, that the process that opens disks has no token,
+// no account with rights and no network, and that all flags exist.
 func TestDisksPods(t *testing.T) {
 	objects := kustomized(t, disksFolder)
 	all := pods(t, objects)
@@ -123,8 +124,8 @@ func TestDisksPods(t *testing.T) {
 	}
 }
 
-// checkDisksToken checks that a pod has a token which is bound to it, and sees neither the host's processes nor more of
-// its files than a socket.
+// checkDisksToken checks that a pod has a token that is bound to it, that it does not see the host's processes, and
+// that it sees at most a socket of the host's files.
 func checkDisksToken(t *testing.T, id string, pod corev1.PodTemplateSpec) {
 	t.Helper()
 	tokens := 0
@@ -143,7 +144,7 @@ func checkDisksToken(t *testing.T, id string, pod corev1.PodTemplateSpec) {
 	}
 }
 
-// checkDisksOpener checks the one that is root on every node.
+// checkDisksOpener checks the container that is root on every node.
 func checkDisksOpener(t *testing.T, id string, pod corev1.PodTemplateSpec, c corev1.Container) {
 	t.Helper()
 	if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto ||
@@ -175,7 +176,7 @@ func checkDisksOpener(t *testing.T, id string, pod corev1.PodTemplateSpec, c cor
 	}
 }
 
-// TestDisksPlaces checks that the master allows the places that who opens disks uses, and no others.
+// TestDisksPlaces checks that the master allows exactly the places that the process that opens disks uses.
 func TestDisksPlaces(t *testing.T) {
 	objects := kustomized(t, disksFolder)
 	all := pods(t, objects)
@@ -202,7 +203,7 @@ func TestDisksPlaces(t *testing.T) {
 	}
 }
 
-// TestDisksConfigFindsNoDisk checks that an install alone never offers a disk: an administrator names them.
+// TestDisksConfigFindsNoDisk checks that an installation alone never offers a disk: an administrator selects them.
 func TestDisksConfigFindsNoDisk(t *testing.T) {
 	for _, o := range kustomized(t, disksFolder) {
 		config, is := typed(t, o).(*corev1.ConfigMap)
@@ -221,7 +222,7 @@ func TestDisksConfigFindsNoDisk(t *testing.T) {
 	t.Error("there is no configuration")
 }
 
-// TestDisksClasses checks that the example classes are ones that the master serves.
+// TestDisksClasses checks that the master serves the example classes.
 func TestDisksClasses(t *testing.T) {
 	modes := map[string]bool{}
 	for _, o := range kustomized(t, disksExamples) {
@@ -239,8 +240,8 @@ func TestDisksClasses(t *testing.T) {
 	}
 }
 
-// TestDisksPolicy checks what the policy leaves of the workers' right to write, as the API server evaluates it.
-// tests/e2e tries it with tokens.
+// TestDisksPolicy checks how the policy restricts the workers' right to write, as the API server evaluates it.
+// tests/e2e tests it with tokens.
 func TestDisksPolicy(t *testing.T) {
 	objects := kustomized(t, disksFolder)
 	found := policies(t, objects, "nodestorages", "*")
@@ -256,7 +257,7 @@ func TestDisksPolicy(t *testing.T) {
 		extra     map[string][]string
 		operation admission.Operation
 		sub       string
-		says      string // empty when it is allowed
+		says      string // empty if it is allowed
 	}{
 		"its own status": {disksWorker, token("a"), admission.Update, "status", ""},
 		"another node's": {disksWorker, token("b"), admission.Update, "status",
@@ -285,8 +286,8 @@ func TestDisksPolicy(t *testing.T) {
 	}
 }
 
-// TestDisksPolicyFollows checks that the policy holds the workers of an overlay, too, which gives the install another
-// namespace or other names.
+// TestDisksPolicyFollows checks that the policy also restricts the workers of an overlay that changes the
+// installation's namespace or names.
 func TestDisksPolicyFollows(t *testing.T) {
 	for _, change := range []string{"namespace: storage", "namespace: storage\nnamePrefix: x-", "nameSuffix: -new"} {
 		dir := t.TempDir()
@@ -324,7 +325,7 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// accountOf is the user that the pods of a component are to the API server.
+// accountOf returns the user name of a component's pods in the API server.
 func accountOf(t *testing.T, objects []object, component string) string {
 	t.Helper()
 	for id, pod := range pods(t, objects) {
@@ -336,14 +337,14 @@ func accountOf(t *testing.T, objects []object, component string) string {
 	return ""
 }
 
-// refusalOfStorage is what the policy says to a change of the NodeStorage a.
+// refusalOfStorage returns the policy's refusal of a change of the NodeStorage a.
 func refusalOfStorage(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info,
 	operation admission.Operation, sub string) string {
 	t.Helper()
 	return refusalOfOwn(t, policy, who, operation, sub, "NodeStorage", map[string]any{}, map[string]any{})
 }
 
-// refusalOfOwn is what the policy says to a change of the object a of one of Stowage's own kinds.
+// refusalOfOwn returns the policy's refusal of a change of the object a of one of Stowage's own kinds.
 func refusalOfOwn(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, who user.Info,
 	operation admission.Operation, sub, kind string, from, to map[string]any) string {
 	t.Helper()
@@ -381,7 +382,7 @@ func refusalOfOwn(t *testing.T, policy *admissionregistrationv1.ValidatingAdmiss
 	return strings.Join(said, "; ")
 }
 
-// subjectsOf are who has a role by a binding, and which.
+// subjectsOf returns the subjects and the role of a binding.
 func subjectsOf(t *testing.T, binding object) (subjects []string, role string) {
 	t.Helper()
 	var list []rbacv1.Subject

@@ -20,8 +20,8 @@ func ebsConfig(config map[string]any) map[string]any {
 	return map[string]any{"backend": "ebs", "ebs": map[string]any{"config": config}}
 }
 
-// TestNodesOfEBS checks that the driver on a node finds out its instance by itself: what Kubernetes calls the node is
-// no instance's ID.
+// TestNodesOfEBS checks that the driver on a node determines its instance by itself: Kubernetes' name of the node is
+// not an instance ID.
 func TestNodesOfEBS(t *testing.T) {
 	objects := kustomized(t, "kubernetes/overlays/ebs")
 	driver := container(t, pods(t, objects)["DaemonSet/stowage-system/stowage-ebs-node"], "stowage")
@@ -36,8 +36,8 @@ func TestNodesOfEBS(t *testing.T) {
 	}
 }
 
-// TestNodesOfEBSOutlastADrain checks that the driver may serve while its node is drained, with time to end, and that
-// the registrar, without which the kubelet unmounts nothing, is there as long.
+// TestNodesOfEBSOutlastADrain checks that the driver can serve while its node is drained, with time to end, and that
+// the registrar, which the kubelet needs to unmount, runs as long.
 func TestNodesOfEBSOutlastADrain(t *testing.T) {
 	values := map[string]any{"backend": "ebs", "node": map[string]any{"drainGraceSeconds": 600}}
 	for name, row := range map[string]struct {
@@ -52,7 +52,7 @@ func TestNodesOfEBSOutlastADrain(t *testing.T) {
 		if args := container(t, pod, "stowage").Args; !slices.Contains(args, flag) {
 			t.Errorf("%s: the driver has %q", name, args)
 		}
-		// --shutdown-grace by default, and what the end of the server, of HTTP and of traces may take.
+		// The default of --shutdown-grace, and the limits for the end of the server, of HTTP and of traces.
 		const shutdown, ends = 20 * time.Second, 20 * time.Second
 		if has := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second; has < row.want+shutdown+ends {
 			t.Errorf("%s: the pod is killed after %s, and the driver may take %s, %s and %s", name, has, row.want, shutdown,
@@ -72,7 +72,7 @@ func TestNodesOfEBSOutlastADrain(t *testing.T) {
 	}
 }
 
-// TestOneTokenOfAWS checks that EKS gives the token for the role in AWS to the driver only.
+// TestOneTokenOfAWS checks that EKS gives the token for the AWS role only to the driver.
 func TestOneTokenOfAWS(t *testing.T) {
 	all := pods(t, kustomized(t, "kubernetes/overlays/ebs"))
 	for id, pod := range pods(t, kustomized(t, "kubernetes/overlays/ebs-manager")) {
@@ -94,7 +94,7 @@ func TestOneTokenOfAWS(t *testing.T) {
 	}
 }
 
-// TestValuesOfEBS checks what the values for AWS change.
+// TestValuesOfEBS checks the effects of the values for AWS.
 func TestValuesOfEBS(t *testing.T) {
 	values := map[string]any{"backend": "ebs", "ebs": map[string]any{
 		"region": "eu-central-1", "credentialsSecret": "keys",
@@ -135,7 +135,7 @@ func TestValuesOfEBS(t *testing.T) {
 	}
 }
 
-// checkConfigured checks that the driver's container has these variables of AWS and the configuration.
+// checkConfigured checks the AWS variables and the configuration of the driver's container.
 func checkConfigured(t *testing.T, id string, pod corev1.PodTemplateSpec, config string, want map[string]string) {
 	t.Helper()
 	driver := container(t, pod, "stowage")
@@ -168,8 +168,8 @@ func checkRole(t *testing.T, objects []object, side, arn string) {
 	}
 }
 
-// TestSchemaOfEBS checks that the chart's schema knows the keys that the driver's configuration has, and the actions
-// that the driver asks for.
+// TestSchemaOfEBS checks that the chart's schema has the keys of the driver's configuration, and the actions that the
+// driver requests.
 func TestSchemaOfEBS(t *testing.T) {
 	var schema struct {
 		Properties struct {
@@ -227,7 +227,7 @@ func unmarshal(t *testing.T, path string, into any) {
 	}
 }
 
-// TestGuideOfEBS checks that the kustomization in the guide does what it says there.
+// TestGuideOfEBS checks that the kustomization in the guide has the documented effect.
 func TestGuideOfEBS(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/guides/ebs.md")
 	if err != nil {
@@ -261,7 +261,7 @@ func TestGuideOfEBS(t *testing.T) {
 	checkRole(t, objects, "controller", "arn:aws:iam::111122223333:role/stowage-ebs-controller")
 }
 
-// TestNothingOfAWSUnlessAsked checks that no variable is there that would keep EKS from setting it.
+// TestNothingOfAWSUnlessAsked checks that no variable exists that would prevent EKS from setting it.
 func TestNothingOfAWSUnlessAsked(t *testing.T) {
 	for id, pod := range pods(t, kustomized(t, "kubernetes/overlays/ebs")) {
 		for _, c := range containers(pod) {

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// machine is a Node with taints.
+// machine returns a Node with taints.
 func machine(taints ...any) map[string]any {
 	return map[string]any{
 		"metadata": map[string]any{"name": "x", "labels": map[string]any{"a": "b"}},
@@ -26,18 +26,18 @@ func taint(key, value, effect string) map[string]any {
 	return t
 }
 
-// edited is a Node with one thing changed in a part of it.
+// edited returns a Node with one changed field.
 func edited(part, field string, value any) map[string]any {
 	n := machine()
-	before, _ := n[part].(map[string]any) // machine makes no others
+	before, _ := n[part].(map[string]any) // machine creates only maps
 	whole := maps.Clone(before)
 	whole[field] = value
 	n[part] = whole
 	return n
 }
 
-// TestOnlyTheTaint checks what the policy leaves of the right to patch nodes: one taint, with the driver's name as its
-// value.
+// TestOnlyTheTaint checks how the policy restricts the right to patch nodes: to one taint, with the driver's name as
+// its value.
 func TestOnlyTheTaint(t *testing.T) {
 	const key, driver = "node.kubernetes.io/out-of-service", "ebs.csi.stowage.dev"
 	ebs := install{backend: "ebs"}
@@ -98,7 +98,7 @@ func TestOnlyTheTaint(t *testing.T) {
 	}
 }
 
-// TestOnlyEvictedPods checks what the policy leaves of the right to delete pods: those whose deletion has begun.
+// TestOnlyEvictedPods checks that the policy restricts the right to delete pods to those whose deletion has begun.
 func TestOnlyEvictedPods(t *testing.T) {
 	ebs := install{backend: "ebs"}
 	works := map[string]any{"metadata": map[string]any{"name": "x", "namespace": "default"},
@@ -130,7 +130,7 @@ func TestOnlyEvictedPods(t *testing.T) {
 	}
 }
 
-// TestHolds checks that the driver asks before it detaches where somebody answers, and nowhere else.
+// TestHolds checks that the driver asks before it detaches exactly where a manager answers.
 func TestHolds(t *testing.T) {
 	for _, in := range installs() {
 		for form, objects := range map[string][]object{
@@ -150,7 +150,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// valuesOf are the values that a container is given for a flag.
+// valuesOf returns the values of a container's flag.
 func valuesOf(c corev1.Container, flag string) (values []string) {
 	for _, arg := range c.Args {
 		if value, ok := strings.CutPrefix(arg, flag); ok {
@@ -160,7 +160,7 @@ func valuesOf(c corev1.Container, flag string) (values []string) {
 	return values
 }
 
-// TestFailoverNeedsMachines checks that what cannot work is not rendered.
+// TestFailoverNeedsMachines checks that an unsupported combination is not rendered.
 func TestFailoverNeedsMachines(t *testing.T) {
 	for _, in := range installs() {
 		if !in.manager || in.failover || in.schemaless {
@@ -177,8 +177,8 @@ func TestFailoverNeedsMachines(t *testing.T) {
 	}
 }
 
-// TestPartsNeedTheManager: a part of the manager that is turned on runs, or nothing is rendered. Binding has no value
-// of its own.
+// TestPartsNeedTheManager checks that an enabled part of the manager runs, or that rendering fails. Binding has no
+// value of its own.
 func TestPartsNeedTheManager(t *testing.T) {
 	on := map[string]any{"enabled": true}
 	for name, part := range map[string]any{"failover": on, "orphans": on, "startupTaint": on,

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// TestSameObjects checks that kustomize and Helm install the same, object by object and field by field.
+// TestSameObjects checks that kustomize and Helm install the same objects, field by field.
 func TestSameObjects(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -39,8 +39,8 @@ func TestSameObjects(t *testing.T) {
 	})
 }
 
-// without leaves out the one object that Helm cannot make itself: the namespace that its release is kept in (helm
-// install --create-namespace makes it).
+// without removes the one object that Helm cannot create itself: the namespace that contains its release (helm install
+// --create-namespace creates it).
 func without(objects []object, id string) []object {
 	return slices.DeleteFunc(objects, func(o object) bool { return o.id() == id })
 }
@@ -63,14 +63,14 @@ func compare(t *testing.T, kustomize, helm []object) {
 	}
 }
 
-// reads is what nameGenerated and nameSums write for that a pod is made anew when a configuration changes.
+// reads is the value that nameGenerated and nameSums write for a pod that is recreated when a configuration changes.
 const reads = "is read anew by a new pod"
 
-// nameGenerated gives the ConfigMaps that kustomize generates, whose names end in a digest, the names that Helm gives
-// them, where pods refer to them too, and returns their IDs. It is by that digest that kustomize restarts the pods, and
-// by the annotation checksum/config that Helm does: its name stays, since Helm removes what a release has no more, from
-// under pods that still refer to it. Both are written as one annotation, so that one without the other is a difference.
-// The text is written anew from what it means, since values have no comments.
+// nameGenerated renames the ConfigMaps that kustomize generates, whose names end in a digest, to Helm's names, also in
+// the pods' references, and returns their IDs. kustomize restarts pods by that digest, and Helm by the annotation
+// checksum/config: its names stay the same, because Helm removes objects that a release no longer contains, even if
+// pods still refer to them. Both are replaced by the same annotation, so that one without the other is a difference.
+// The text is rewritten in a canonical form, because values have no comments.
 func nameGenerated(t *testing.T, kustomize []object) (ids []string) {
 	t.Helper()
 	names := map[string]string{}
@@ -101,8 +101,8 @@ func nameGenerated(t *testing.T, kustomize []object) (ids []string) {
 	return ids
 }
 
-// nameSums does to what Helm renders what nameGenerated does: it writes the same for the sum of a configuration, and
-// writes those configurations anew that kustomize generates.
+// nameSums does the same for Helm's objects: it writes the same annotation for the checksum of a configuration, and
+// rewrites the configurations that kustomize generates.
 func nameSums(t *testing.T, helm []object, generated []string) {
 	t.Helper()
 	annotation := []string{"spec", "template", "metadata", "annotations", "checksum/config"}
@@ -123,7 +123,7 @@ func set(t *testing.T, o object, value any, fields ...string) {
 	}
 }
 
-// writeAnew writes the files of a ConfigMap as what they mean.
+// writeAnew rewrites the files of a ConfigMap in a canonical form.
 func writeAnew(t *testing.T, o object) {
 	t.Helper()
 	files, _, err := unstructured.NestedStringMap(o.Object, "data")
@@ -155,7 +155,7 @@ func byID(t *testing.T, objects []object) map[string]object {
 	return m
 }
 
-// TestGolden checks that what is installed is what was looked at when it was last changed.
+// TestGolden checks that the installed objects are those that were reviewed at their last change.
 func TestGolden(t *testing.T) {
 	want := map[string][]byte{}
 	for _, in := range installs() {

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestGuideWarnsOfHandles checks that the guide which the examples' directory pool is from says what a pod can reach
-// from it, and which kind of pool to take instead. That it can is shown by TestHandlesReachBeyondDirectories in
-// tests/hostile.
+// TestGuideWarnsOfHandles checks that the guide from which the examples' directory pool comes says what a pod can reach
+// from it, and which kind of pool to use instead. TestHandlesReachBeyondDirectories in tests/hostile demonstrates the
+// reach.
 func TestGuideWarnsOfHandles(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guides/install.md")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestGuideWarnsOfHandles(t *testing.T) {
 		"an image pool does not")
 }
 
-// TestGuideValues checks that the chart takes the values that a guide shows.
+// TestGuideValues checks that the chart accepts the values in a guide.
 func TestGuideValues(t *testing.T) {
 	for guide, mode := range map[string]string{"install.md": "standalone", "local-volumes.md": "cluster"} {
 		text, err := os.ReadFile("../../docs/guides/" + guide)

@@ -9,21 +9,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// install is one thing that can be installed in two ways.
+// install is an installation that both kustomize and Helm can create.
 type install struct {
 	name       string
-	backend    string         // whose name the objects have, as in stowage-local
-	manager    bool           // whether the manager of PersistentVolumeSets is beside the driver
-	orphans    bool           // whether that manager looks for orphans
-	failover   bool           // whether that manager puts nodes out of service
-	startup    bool           // whether that manager removes startup taints
-	cluster    bool           // whether a master serves the cluster, and a driver with a worker each node
+	backend    string         // part of the objects' names, as in stowage-local
+	manager    bool           // the manager of PersistentVolumeSets runs beside the driver
+	orphans    bool           // that manager looks for orphans
+	failover   bool           // that manager puts nodes out of service
+	startup    bool           // that manager removes startup taints
+	cluster    bool           // a master serves the cluster, and a driver with a worker serves each node
 	folder     string         // the kustomization, relative to deploy/
-	values     map[string]any // the chart's values for the same
-	schemaless bool           // whether the backend is yet to come, and only the bases for it are here
+	values     map[string]any // the equivalent values of the chart
+	schemaless bool           // the backend does not exist yet, only its bases do
 }
 
-// installs are all installs, each backend's without and with the manager of PersistentVolumeSets.
+// installs returns all installations, each backend's without and with the manager of PersistentVolumeSets.
 func installs() []install {
 	all := []install{
 		{name: "local-standalone", values: map[string]any{}},
@@ -58,14 +58,15 @@ func installs() []install {
 	})
 }
 
-// These are the objects of a cluster's local volumes that make pods, but for localNode.
+// The objects of a cluster's local volumes that create pods, except localNode.
 const (
 	disksMaster = "Deployment/stowage-system/stowage-disks-master"
 	disksAgent  = "DaemonSet/stowage-system/stowage-disks-worker"
 	disksOpener = "DaemonSet/stowage-system/stowage-disks"
 )
 
-// driverOf is the container of a pod that serves CSI. The pods of found disks have none: the master serves for drivers.
+// driverOf returns the container of a pod that serves CSI. The pods for found disks have none: the master serves for
+// drivers.
 func driverOf(t *testing.T, id string, pod corev1.PodTemplateSpec) (c corev1.Container, has bool) {
 	t.Helper()
 	if id == disksMaster || id == disksAgent || id == disksOpener {
@@ -74,7 +75,7 @@ func driverOf(t *testing.T, id string, pod corev1.PodTemplateSpec) (c corev1.Con
 	return container(t, pod, "stowage"), true
 }
 
-// classValues are the values with which the chart makes the classes of kubernetes/examples/local.
+// classValues returns the values with which the chart creates the classes of kubernetes/examples/local.
 func classValues() map[string]any {
 	class := func(name string, more map[string]any) map[string]any {
 		more["name"] = name
@@ -103,14 +104,14 @@ func classValues() map[string]any {
 	}
 }
 
-// These are the kustomizations with classes.
+// The kustomizations with classes.
 const (
 	examples    = "kubernetes/examples/local"
 	nfsExamples = "kubernetes/examples/nfs"
 	ebsExamples = "kubernetes/examples/ebs"
 )
 
-// each runs a test for each way to install, and for the classes.
+// each runs a test for each installation in both ways, and for the classes.
 func each(t *testing.T, test func(t *testing.T, objects []object)) {
 	for _, in := range installs() {
 		t.Run(in.name+"/kustomize", func(t *testing.T) { test(t, kustomized(t, in.folder)) })

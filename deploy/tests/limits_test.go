@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestMemory checks that a container that grows without end takes no node with it. A driver that mounts has no limit,
-// because the kernel would end its filesystem checks, and neither has who opens disks; both are told what to keep their
-// heap below, as every driver is, and none of them so late that the limit comes first.
+// TestMemory checks that a container whose memory grows without limit does not take down its node. A driver that mounts
+// has no limit, because the kernel would kill its filesystem checks; the same applies to the process that opens disks.
+// These two, and every driver, have a target for their heap, which is below the limit if there is one.
 func TestMemory(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
@@ -38,14 +38,14 @@ func checkHeap(t *testing.T, id string, c corev1.Container, limit resource.Quant
 		t.Errorf("%s: the heap of %s has no bound (GOMEMLIMIT): %v", id, c.Name, c.Env)
 		return
 	}
-	heap, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B")) // Go writes MiB.
+	heap, err := resource.ParseQuantity(strings.TrimSuffix(c.Env[i].Value, "B")) // Go's unit is MiB.
 	if err != nil || !limit.IsZero() && heap.Cmp(limit) >= 0 {
 		t.Errorf("%s: the heap of %s is bounded by %q, want less than its limit %s: %v", id, c.Name, c.Env[i].Value,
 			limit.String(), err)
 	}
 }
 
-// TestDescriptors checks that each driver bounds its descriptors: Kubernetes has no field for that.
+// TestDescriptors checks that each driver limits its file descriptors: Kubernetes has no field for that.
 func TestDescriptors(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
@@ -69,8 +69,8 @@ func maxOpenFiles(args []string) int {
 	return 0
 }
 
-// TestLimitsAreValues checks that the chart's values change the limits, and that a bound of the heap which Go would not
-// take is refused.
+// TestLimitsAreValues checks that the chart's values change the limits, and that a heap target that Go would not accept
+// is refused.
 func TestLimitsAreValues(t *testing.T) {
 	for _, broken := range []string{"512M", "half", "-1"} {
 		if _, err := rendered(map[string]any{"memoryTarget": broken}, false); err == nil {

@@ -17,7 +17,7 @@ const (
 	localNode          = "DaemonSet/stowage-system/stowage-local-node"
 )
 
-// localVolumesRights is all that master and workers may do beyond what found disks need.
+// localVolumesRights returns all rights of master and workers in addition to those for found disks.
 func localVolumesRights() []right {
 	const core, snapshots, groups = "", "snapshot.storage.k8s.io", "groupsnapshot.storage.k8s.io"
 	return []right{
@@ -106,8 +106,8 @@ func TestLocalVolumesRights(t *testing.T) {
 	}
 }
 
-// TestLocalVolumesPods checks that only the driver is root with rights, that it has no token, and that the worker has
-// one and nothing of the node but the driver's socket.
+// TestLocalVolumesPods checks that only the driver runs as privileged root, that it has no token, and that the worker
+// has a token and, from the node, only the driver's socket.
 func TestLocalVolumesPods(t *testing.T) {
 	all := pods(t, kustomized(t, localVolumesFolder))
 	node := all[localNode]
@@ -148,7 +148,7 @@ func mounts(c corev1.Container, volume string) bool {
 	return slices.ContainsFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == volume })
 }
 
-// TestLocalVolumesPolicy checks what the policy leaves of the workers' right to write.
+// TestLocalVolumesPolicy checks how the policy restricts the workers' right to write.
 func TestLocalVolumesPolicy(t *testing.T) {
 	objects := kustomized(t, localVolumesFolder)
 	found := policies(t, objects, "localvolumes", "*")
@@ -168,11 +168,11 @@ func TestLocalVolumesPolicy(t *testing.T) {
 	}
 	const volume, snapshot, group, storage = "LocalVolume", "LocalSnapshot", "LocalSnapshotGroup", "NodeStorage"
 	for name, c := range map[string]struct {
-		who, node string // of the token; no node when empty
+		who, node string // of the token; an empty node for none
 		operation admission.Operation
 		sub, kind string
 		from, to  map[string]any
-		says      string // empty when it is allowed
+		says      string // empty if it is allowed
 	}{
 		"its own volume":          {localWorker, "b", admission.Update, "status", volume, on("b"), on("b"), ""},
 		"another node's volume":   {localWorker, "a", admission.Update, "status", volume, on("b"), on("b"), "is of node b"},

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestSharesAreReachedFromNodes checks that all of nfs is in its node's network: a server can tell nodes from pods by
-// their addresses then, and lets nobody but nodes in. Pods on one node share its ports, so that no two of them may have
-// the same.
+// TestSharesAreReachedFromNodes checks that all of nfs runs in its node's network. A server can then distinguish nodes
+// from pods by their addresses, and admit only nodes. Pods on one node share its ports, so that their ports must
+// differ.
 func TestSharesAreReachedFromNodes(t *testing.T) {
 	for _, in := range installs() {
 		if in.backend == "nfs" {
@@ -51,7 +51,7 @@ func checkReachedFromNodes(t *testing.T, in install) {
 	}
 }
 
-// ports are those that the containers of an object name.
+// ports returns the ports of an object's containers.
 func ports(owner map[int32]string, id string) (all []int32) {
 	for port, who := range owner {
 		if strings.HasSuffix(who, " of "+id) {

@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// exported is what deploy/observability/series.txt and manager-series.txt list.
+// exported is the content of deploy/observability/series.txt and manager-series.txt.
 type exported struct {
 	labels map[string][]string // of a series
 	values map[string][]string // of a label
 }
 
-// exports reads the lists, which tests/observability checks against the driver, and tests of pkg/controllers against
-// the manager.
+// exports reads the lists. tests/observability checks them against the driver, and tests of pkg/controllers check them
+// against the manager.
 func exports(t *testing.T) exported {
 	t.Helper()
 	var text []byte
@@ -39,7 +39,7 @@ func exports(t *testing.T) exported {
 			strings.HasPrefix(line, "values ") {
 			e.values[label] = strings.Split(list, "|")
 		} else if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "#" {
-			// Prometheus itself adds where a series comes from.
+			// Prometheus itself adds labels for the origin of a series.
 			e.labels[fields[0]] = append(fields[1:], "instance", "job", "__name__")
 		}
 	}
@@ -49,7 +49,7 @@ func exports(t *testing.T) exported {
 	return e
 }
 
-// check parses an expression and returns what is wrong with it.
+// check parses an expression and returns its errors.
 func (e exported) check(expression string) []string {
 	root, err := parser.NewParser(parser.Options{}).ParseExpr(expression)
 	if err != nil {
@@ -106,7 +106,7 @@ func (e exported) selector(s *parser.VectorSelector, known map[string]bool) (wro
 	return wrong
 }
 
-// grouping are the labels that a node names outside of selectors.
+// grouping returns the labels that a node uses outside of selectors.
 func grouping(n parser.Node) []string {
 	switch n := n.(type) {
 	case *parser.AggregateExpr:
@@ -119,7 +119,7 @@ func grouping(n parser.Node) []string {
 	return nil
 }
 
-// rules is a rules file of Prometheus, as far as one of ours goes.
+// rules is the part of a Prometheus rules file that this project uses.
 type rules struct {
 	Groups []struct {
 		Name  string `json:"name"`
@@ -166,7 +166,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// checkTexts checks that the labels that a text names are those of the alert, which keeps the labels it groups by.
+// checkTexts checks that the labels in a text are among the alert's labels, which are those that the alert groups by.
 func checkTexts(t *testing.T, expression string, texts map[string]string) {
 	t.Helper()
 	for _, text := range texts {
@@ -182,7 +182,7 @@ func checkTexts(t *testing.T, expression string, texts map[string]string) {
 	}
 }
 
-// outermost are the labels that the aggregation nearest to the root keeps, or nil without any.
+// outermost returns the labels that the outermost aggregation keeps, or nil if there is none.
 func outermost(root parser.Node) []string {
 	var kept []string
 	parser.Inspect(root, func(n parser.Node, path []parser.Node) error {
@@ -196,7 +196,7 @@ func outermost(root parser.Node) []string {
 	return kept
 }
 
-// dashboard is one of Grafana's, as far as it is checked.
+// dashboard is the checked part of a Grafana dashboard.
 type dashboard struct {
 	Panels []struct {
 		ID      int    `json:"id"`
@@ -252,7 +252,7 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// TestCheck checks the check of expressions.
+// TestCheck tests the check of expressions.
 func TestCheck(t *testing.T) {
 	e := exports(t)
 	for _, wrong := range []string{

@@ -18,25 +18,26 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// change is what somebody asks the API server for.
+// change is a request to the API server.
 type change struct {
 	user, resource, sub string
-	before, after       map[string]any // nil where the object is not there
+	before, after       map[string]any // nil if the object does not exist
 }
 
-// refusal is what the policy says to a change, by the API server's own evaluation; empty if it has nothing against it.
+// refusal returns the policy's refusal of a change, by the API server's own evaluation, or an empty string if the
+// change is allowed.
 func refusal(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy, c change) string {
 	t.Helper()
 	return refused(t, validator(t, policy), c)
 }
 
-// refused is refusal, by a policy that was compiled before.
+// refused is like refusal for a compiled policy.
 func refused(t *testing.T, v validating.Validator, c change) string {
 	t.Helper()
 	return refusedWith(t, v, c, nil)
 }
 
-// refusedWith is refused, by a policy with this object as its parameter.
+// refusedWith is like refused for a policy with the given parameter object.
 func refusedWith(t *testing.T, v validating.Validator, c change, params map[string]any) string {
 	t.Helper()
 	for _, result := range v.Validate(context.Background(), c.gvr(), c.attributes(), content(params), nil,
@@ -51,7 +52,7 @@ func refusedWith(t *testing.T, v validating.Validator, c change, params map[stri
 	return ""
 }
 
-// validator compiles a policy as the oldest Kubernetes does that is supported.
+// validator compiles a policy as the oldest supported Kubernetes does.
 func validator(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) validating.Validator {
 	t.Helper()
 	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(version.MajorMinor(1, 30)))

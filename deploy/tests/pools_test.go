@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// pool is one that an install configures.
+// pool is a pool in an installation's configuration.
 type pool struct {
 	Name     string `json:"name"`
 	Type     string `json:"type"`
@@ -21,7 +21,7 @@ type pool struct {
 	Reserve  string `json:"reserve"`
 }
 
-// poolsOf are the pools that the objects of an install of local volumes configure.
+// poolsOf returns the pools that an installation of local volumes configures.
 func poolsOf(t *testing.T, objects []object) []pool {
 	t.Helper()
 	var content struct {
@@ -40,7 +40,7 @@ func poolsOf(t *testing.T, objects []object) []pool {
 	return content.Pools
 }
 
-// TestPools checks that the example classes name pools that the overlay configures.
+// TestPools checks that the example classes use pools that the overlay configures.
 func TestPools(t *testing.T) {
 	var names []string
 	for _, pool := range poolsOf(t, kustomized(t, installs()[0].folder)) {
@@ -53,9 +53,9 @@ func TestPools(t *testing.T) {
 	}
 }
 
-// TestPoolsSpareTheNode checks that volumes alone put no node under disk pressure as it comes: a pool on the node's own
-// disk leaves more of it free than the kubelet wants by default, which removes images and drives pods off with less
-// than 15 % (imagefs.available; https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction).
+// TestPoolsSpareTheNode checks that by default volumes alone put no node under disk pressure. A pool on the node's own
+// disk leaves more free space than the kubelet's default threshold: below 15 %, the kubelet removes images and evicts
+// pods (imagefs.available; https://kubernetes.io/docs/concepts/scheduling-eviction/node-pressure-eviction).
 func TestPoolsSpareTheNode(t *testing.T) {
 	const kubelet = 15
 	for _, in := range installs() {
@@ -79,7 +79,7 @@ func TestPoolsSpareTheNode(t *testing.T) {
 	}
 }
 
-// TestReservesAreValues checks that the chart takes the reserves that the driver does, and no others.
+// TestReservesAreValues checks that the chart accepts exactly the reserves that the driver accepts.
 func TestReservesAreValues(t *testing.T) {
 	for reserve, want := range map[string]bool{"": true, "20%": true, "10Gi": true, "500M": true, "1": true,
 		"0%": false, "100%": false, "much": false, "1.5%": false, "10 Gi": false, "-1": false} {

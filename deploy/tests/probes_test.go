@@ -8,10 +8,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestPeersEndNoDriver checks that nothing which a peer on the network can reach decides whether a driver is restarted,
-// with the filesystem check that it may be running. A port could be kept from answering, that of the livenessprobe
-// sidecar by connections that ask nothing: it has no bound. So the kubelet runs a command in the driver's container,
-// which asks the driver's socket, and the sidecar is for who looks from the pod or the node.
+// TestPeersEndNoDriver checks that a peer on the network cannot cause a driver's restart, together with a filesystem
+// check that it may be running. A peer could keep a port from answering, and that of the livenessprobe sidecar by idle
+// connections alone, whose number is not limited. The kubelet therefore runs a command in the driver's container, which
+// calls the driver's socket. The sidecar is for checks from the pod or the node.
 func TestPeersEndNoDriver(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
@@ -32,8 +32,8 @@ func TestPeersEndNoDriver(t *testing.T) {
 	})
 }
 
-// checkAsked checks that a probe is the driver's own command, which asks the socket that the driver serves, and that
-// the command gives its reason before the kubelet ends it.
+// checkAsked checks that a probe is the driver's own command, which calls the driver's socket, and that the command
+// reports its reason before the kubelet ends it.
 func checkAsked(t *testing.T, what string, driver corev1.Container, probe *corev1.Probe) {
 	t.Helper()
 	if probe == nil || probe.Exec == nil {
@@ -53,7 +53,7 @@ func checkAsked(t *testing.T, what string, driver corev1.Container, probe *corev
 	}
 }
 
-// flagOf is the value of a flag among arguments; "" without it.
+// flagOf returns the value of a flag among arguments, or "".
 func flagOf(args []string, name string) (value string) {
 	for _, arg := range args {
 		if rest, is := strings.CutPrefix(arg, "--"+name+"="); is {

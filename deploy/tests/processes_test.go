@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestOwnProcesses checks that no pod sees the host's processes. All that they are for is a name in an error, and every
-// container of the pod would see the arguments of all processes of the node. Who opens disks does, alone in its pod: a
-// disk that a process has open shows nowhere else.
+// TestOwnProcesses checks that no pod sees the host's processes. They would only provide a name in an error, and every
+// container of the pod would see the arguments of all processes of the node. The exception is the process that opens
+// disks, alone in its pod: no other interface shows that a process has a disk open.
 func TestOwnProcesses(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {
@@ -21,8 +21,8 @@ func TestOwnProcesses(t *testing.T) {
 	})
 }
 
-// TestHostProcesses checks that who wants the names of processes can have them, where volumes are mounted and nowhere
-// else; who opens disks has them anyway.
+// TestHostProcesses checks that hostPID can be enabled, to get the names of processes, for exactly the pods that mount
+// volumes. The process that opens disks always has it.
 func TestHostProcesses(t *testing.T) {
 	for _, in := range installs() {
 		values := maps.Clone(in.values)

@@ -12,7 +12,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// TestFlags checks that driver and manager, and whatever command of theirs a pod runs, are given flags that they have.
+// TestFlags checks that driver and manager, and every command of theirs in a pod, get only flags that they have.
 func TestFlags(t *testing.T) {
 	driver, manager := source(t, "driver/options.go"), managers(t, "main.go")
 	commands := map[string]string{"controller": driver, "node": driver, "standalone": driver,
@@ -21,7 +21,7 @@ func TestFlags(t *testing.T) {
 		"volume-worker": managers(t, "volumeworker.go")}
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
-			driverOf(t, id, pod) // That it is there.
+			driverOf(t, id, pod) // Checks that it exists.
 			if in.manager && !strings.HasPrefix(id, "DaemonSet/") {
 				checkFlags(t, id, manager, container(t, pod, "manager").Args)
 			}
@@ -38,8 +38,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestModesAreNotConverted checks that no sidecar is told to let a snapshot of a raw volume be restored as a
-// filesystem: by default they refuse it.
+// TestModesAreNotConverted checks that no sidecar allows the restore of a raw volume's snapshot as a filesystem: by
+// default they refuse it.
 func TestModesAreNotConverted(t *testing.T) {
 	for _, in := range installs() {
 		for way, objects := range map[string][]object{"kustomize": kustomized(t, in.folder),
@@ -55,7 +55,7 @@ func TestModesAreNotConverted(t *testing.T) {
 	}
 }
 
-// source reads a file of a program, and the one flag that is bound elsewhere.
+// source reads a file of a program, and the definition of the one flag that is bound elsewhere.
 func source(t *testing.T, file string) string {
 	t.Helper()
 	text := readText(t, "../../cmd/"+file)
@@ -74,7 +74,7 @@ func readText(t *testing.T, path string) string {
 	return string(text)
 }
 
-// TestAnswersOfSidecars checks that docs/design/014-answers.md was read from the sidecars that are installed.
+// TestAnswersOfSidecars checks that docs/design/014-answers.md describes the installed versions of the sidecars.
 func TestAnswersOfSidecars(t *testing.T) {
 	page, values := readText(t, "../../docs/design/014-answers.md"), readText(t, "../charts/stowage/values.yaml")
 	head := regexp.MustCompile(`(?m)^\| code \|.*$`).FindString(page)
@@ -87,8 +87,8 @@ func TestAnswersOfSidecars(t *testing.T) {
 	}
 }
 
-// managers reads what binds the flags of a command of the manager: its file, and what that calls of those that all
-// have.
+// managers returns the code that binds the flags of a command of the manager: its file, and the common functions that
+// it calls.
 func managers(t *testing.T, file string) string {
 	t.Helper()
 	text := source(t, "manager/"+file)
@@ -113,7 +113,8 @@ func checkFlags(t *testing.T, id, source string, args []string) {
 	}
 }
 
-// TestDefinitions checks that Helm makes the same CustomResourceDefinitions as kustomize. Helm wants them in the chart.
+// TestDefinitions checks that Helm creates the same CustomResourceDefinitions as kustomize. Helm requires them in the
+// chart.
 func TestDefinitions(t *testing.T) {
 	folders := map[string]map[string]string{}
 	for _, folder := range []string{"../kubernetes/crds", "../charts/stowage/crds"} {
@@ -140,8 +141,8 @@ func TestDefinitions(t *testing.T) {
 	}
 }
 
-// TestParameters checks that the example classes use parameters that docs/parameters.md has, which is generated from
-// the code.
+// TestParameters checks that the example classes use parameters in docs/parameters.md, which is generated from the
+// code.
 func TestParameters(t *testing.T) {
 	text, err := os.ReadFile("../../docs/parameters.md")
 	if err != nil {

@@ -9,14 +9,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// right is one rule of a role and why it is there. Verbs were found by reading each sidecar at the version that is
-// installed.
+// right is one rule of a role and its reason. The verbs come from the source of each sidecar at the installed version.
 type right struct {
 	role, group, resource, verbs string
 	why                          string
 }
 
-// rights is all that anything of ours may do in a cluster. A rule that is not here, or has no reason, fails the test.
+// rights returns all rights of Stowage in a cluster. A rule that is not listed, or has no reason, fails the test.
 func rights() []right {
 	const core = ""
 	return []right{
@@ -115,7 +114,7 @@ func rights() []right {
 	}
 }
 
-// roles are those that an install has, each with its kind.
+// roles returns the roles of an installation with their kinds.
 func (in install) roles() map[string]string {
 	roles := map[string]string{"provisioner": "ClusterRole", "resizer": "ClusterRole", "snapshotter": "ClusterRole"}
 	switch in.backend {
@@ -144,7 +143,7 @@ func (in install) roles() map[string]string {
 	return roles
 }
 
-// wanted are the lines of the tables that are meant for an install, in the form of granted.
+// wanted returns the lines of the tables that apply to an installation, in the form of granted.
 func (in install) wanted() (list []string) {
 	line := func(kind, name string, r right) {
 		list = append(list, fmt.Sprintf("%s %s: %s/%s %s", kind, name, r.group, r.resource, r.verbs))
@@ -221,7 +220,7 @@ func granted(t *testing.T, objects []object) []string {
 	return list
 }
 
-// rulesOf are the rules of a role, none of anything else.
+// rulesOf returns the rules of a role, and none for other objects.
 func rulesOf(t *testing.T, o object) []rbacv1.PolicyRule {
 	t.Helper()
 	switch role := typed(t, o).(type) {
@@ -236,8 +235,9 @@ func rulesOf(t *testing.T, o object) []rbacv1.PolicyRule {
 	return nil
 }
 
-// holder is the account that has a role: the node's has that of its name, the controller's all others. In a cluster of
-// local volumes each has that of its name, and the one master both of a master.
+// holder returns the account that has a role: the node's account has the node's role, and the controller's account has
+// all others. For local volumes of a cluster each role belongs to the account of its name, and both roles of a master
+// to the one master.
 func (in install) holder(role string) string {
 	switch {
 	case in.cluster && role == "stowage-local-master":
@@ -249,7 +249,7 @@ func (in install) holder(role string) string {
 	}
 }
 
-// TestBindings checks who has the roles, and that nobody else has any.
+// TestBindings checks that exactly the intended accounts have the roles.
 func TestBindings(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {

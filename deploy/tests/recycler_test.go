@@ -15,7 +15,7 @@ import (
 
 const recyclerFolder = "kubernetes/recycler"
 
-// chartedRecycler is what the chart installs with the recycler, and not without.
+// chartedRecycler returns the objects that the chart installs only with the recycler.
 func chartedRecycler(t *testing.T) []object {
 	t.Helper()
 	there := byID(t, charted(t, map[string]any{}, false))
@@ -23,7 +23,8 @@ func chartedRecycler(t *testing.T) []object {
 	return slices.DeleteFunc(all, func(o object) bool { return there[o.id()].Unstructured != nil })
 }
 
-// TestRecyclerSameObjects checks that kustomize and Helm install the same recycler, and the chart none by default.
+// TestRecyclerSameObjects checks that kustomize and Helm install the same recycler, and that the chart's default has
+// none.
 func TestRecyclerSameObjects(t *testing.T) {
 	compare(t, kustomized(t, recyclerFolder), chartedRecycler(t))
 	for _, o := range charted(t, map[string]any{}, false) {
@@ -33,7 +34,7 @@ func TestRecyclerSameObjects(t *testing.T) {
 	}
 }
 
-// recyclerRights is all that the recycler may do.
+// recyclerRights returns all rights of the recycler.
 func recyclerRights() []right {
 	const core = ""
 	return []right{
@@ -83,8 +84,8 @@ func TestRecyclerRights(t *testing.T) {
 	}
 }
 
-// TestRecyclerPod checks that the recycler is as tight as can be, has flags that there are, and is in a namespace where
-// no pod can be privileged.
+// TestRecyclerPod checks that the recycler has minimal privileges, that its flags exist, and that its namespace allows
+// no privileged pod.
 func TestRecyclerPod(t *testing.T) {
 	objects := kustomized(t, recyclerFolder)
 	all := pods(t, objects)
@@ -103,8 +104,8 @@ func TestRecyclerPod(t *testing.T) {
 	}
 }
 
-// TestRecyclerInAnotherNamespace checks that the policy looks for the list of classes where the recycler writes it when
-// an overlay changes the namespace, also one that stands on another.
+// TestRecyclerInAnotherNamespace checks that the policy reads the list of classes from the recycler's namespace if an
+// overlay changes the namespace, even an overlay of an overlay.
 func TestRecyclerInAnotherNamespace(t *testing.T) {
 	base, err := filepath.Abs("../" + recyclerFolder)
 	for _, namespace := range []string{"storage", "other"} {

@@ -22,7 +22,7 @@ import (
 // object is one rendered object.
 type object struct{ *unstructured.Unstructured }
 
-// id names an object among the others of its render.
+// id identifies an object within its render.
 func (o object) id() string {
 	return strings.TrimPrefix(path.Join(o.GroupVersionKind().Kind, o.GetNamespace(), o.GetName()), "/")
 }
@@ -46,8 +46,8 @@ func kustomizedAt(t *testing.T, folder string) []object {
 	return decoded(t, text)
 }
 
-// charted renders the chart with values as `helm install` would in the namespace stowage-system. Backends that are yet
-// to come are not in the schema, which is then left out of it.
+// charted renders the chart with values as `helm install` would in the namespace stowage-system. The schema does not
+// contain backends that do not exist yet; schemaless ignores the schema.
 func charted(t *testing.T, values map[string]any, schemaless bool) []object {
 	t.Helper()
 	var all bytes.Buffer
@@ -69,7 +69,7 @@ func templated(t *testing.T, values map[string]any, schemaless bool) map[string]
 	return files
 }
 
-// rendered renders the chart for the version of Kubernetes that tests/e2e brings up.
+// rendered renders the chart for the version of Kubernetes in tests/e2e.
 func rendered(values map[string]any, schemaless bool) (map[string]string, error) {
 	return renderedOn("v1.36.3", values, schemaless)
 }
@@ -93,7 +93,7 @@ func renderedOn(kubernetes string, values map[string]any, schemaless bool) (map[
 	return engine.Render(chart, all)
 }
 
-// decoded splits YAML documents, in the order of their IDs.
+// decoded splits YAML documents, and sorts the objects by ID.
 func decoded(t *testing.T, text []byte) []object {
 	t.Helper()
 	var list []object
@@ -115,7 +115,7 @@ func decoded(t *testing.T, text []byte) []object {
 	return list
 }
 
-// find returns the object of that ID.
+// find returns the object with the ID.
 func find(t *testing.T, list []object, id string) object {
 	t.Helper()
 	i := slices.IndexFunc(list, func(o object) bool { return o.id() == id })

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestContainers checks that only the container that mounts is privileged, or opens disks, and that all others are as
-// tight as can be.
+// TestContainers checks that only the container that mounts or opens disks is privileged, and that all others have
+// minimal privileges.
 func TestContainers(t *testing.T) {
 	for _, in := range installs() {
 		t.Run(in.name, func(t *testing.T) {
@@ -47,8 +47,8 @@ func checkPrivileged(t *testing.T, id string, c corev1.Container) {
 	}
 }
 
-// checkPrivateMounts checks a controller that mounts for itself: root, with the capabilities for that and no others,
-// and tight otherwise.
+// checkPrivateMounts checks a controller that mounts for itself: it is root with exactly the necessary capabilities,
+// and otherwise restricted.
 func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
 	t.Helper()
 	if have, want := c.SecurityContext.Capabilities.Add, neededCapabilities(t); !slices.Equal(have, want) {
@@ -63,8 +63,8 @@ func checkPrivateMounts(t *testing.T, id string, pod *corev1.PodSecurityContext,
 	checkTight(t, id, pod, rest)
 }
 
-// neededCapabilities are those that the test in the virtual machine shows each to be needed, and all together to be
-// enough.
+// neededCapabilities returns the capabilities that the test in the virtual machine proves to be necessary and
+// sufficient.
 func neededCapabilities(t *testing.T) (needed []corev1.Capability) {
 	t.Helper()
 	text, err := os.ReadFile("../../tests/vm/suites/nfsdriver/capabilities_test.go")
@@ -79,8 +79,8 @@ func neededCapabilities(t *testing.T) (needed []corev1.Capability) {
 	return needed
 }
 
-// checkTight checks what the Pod Security level "restricted" asks, and a read-only root beyond it. The registrar alone
-// is root.
+// checkTight checks the Pod Security level "restricted", and additionally a read-only root filesystem. Only the
+// registrar is root.
 func checkTight(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev1.Container) {
 	t.Helper()
 	s := c.SecurityContext
@@ -108,13 +108,13 @@ func checkTight(t *testing.T, id string, pod *corev1.PodSecurityContext, c corev
 	if never == nil {
 		never = pod.RunAsNonRoot
 	}
-	root := c.Name == "node-driver-registrar" // It owns nothing but its socket in the kubelet's folder, which is root's.
+	root := c.Name == "node-driver-registrar" // It owns only its socket in the kubelet's folder, which is root's.
 	if !root && (user == nil || *user == 0 || never == nil || !*never) {
 		t.Errorf("%s: %s is root", id, c.Name)
 	}
 }
 
-// checkEveryone checks what holds for every container.
+// checkEveryone checks the conditions for every container.
 func checkEveryone(t *testing.T, id string, c corev1.Container) {
 	t.Helper()
 	if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
@@ -128,10 +128,10 @@ func checkEveryone(t *testing.T, id string, c corev1.Container) {
 	}
 }
 
-// asksForItself reports whether the driver on a node asks the API server for its own Node.
+// asksForItself reports whether the driver on a node reads its own Node from the API server.
 func (in install) asksForItself() bool { return in.backend == "ebs" }
 
-// TestManagerIsProbed checks that the kubelet asks the manager, the master and the workers whether they work.
+// TestManagerIsProbed checks that the kubelet probes the manager, the master and the workers.
 func TestManagerIsProbed(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
@@ -144,7 +144,7 @@ func TestManagerIsProbed(t *testing.T) {
 	}
 }
 
-// TestTokens checks that a token of the API server is in those containers only that speak to it.
+// TestTokens checks that exactly the containers that use the API server have a token for it.
 func TestTokens(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
@@ -154,7 +154,7 @@ func TestTokens(t *testing.T) {
 				speakers = []string{"stowage"}
 			}
 			if strings.HasPrefix(id, "Deployment/") && in.asksForItself() {
-				speakers = append(speakers, "stowage") // which cluster this is
+				speakers = append(speakers, "stowage") // to identify the cluster
 			}
 			if auto := pod.Spec.AutomountServiceAccountToken; auto == nil || *auto {
 				t.Errorf("%s: every container is given a token", id)
@@ -170,7 +170,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// nodeAccount is what a pod on every node runs as, and whether it has a token.
+// nodeAccount returns the account of a pod on every node, and whether it has a token.
 func (in install) nodeAccount(id string) (account string, token bool) {
 	switch {
 	case !in.cluster:
@@ -184,16 +184,16 @@ func (in install) nodeAccount(id string) (account string, token bool) {
 	}
 }
 
-// TestNodesHaveNoRights checks that what runs on every node has an account that nothing is bound to, and no token,
-// unless it asks for its own Node, or is a worker, which policies hold to its node (TestLocalVolumesPolicy,
-// TestDisksPolicy): then TestRights says what its role is, and one token is all that it has.
+// TestNodesHaveNoRights checks that pods on every node have an account without roles, and no token. Exceptions are
+// drivers that read their own Node, and workers, which policies restrict to their node (TestLocalVolumesPolicy,
+// TestDisksPolicy). These have a single token, and TestRights checks their roles.
 func TestNodesHaveNoRights(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {
 			if !strings.HasPrefix(id, "DaemonSet/") {
 				continue
 			}
-			account, token := in.nodeAccount(id) // TestBindings: what roles that has.
+			account, token := in.nodeAccount(id) // TestBindings checks its roles.
 			if pod.Spec.ServiceAccountName != account {
 				t.Errorf("%s runs as %s, want %s", id, pod.Spec.ServiceAccountName, account)
 			}
@@ -214,8 +214,8 @@ func TestNodesHaveNoRights(t *testing.T) {
 	}
 }
 
-// TestPorts checks that no two containers of a pod listen on the same port, and that each probe of a port names one
-// that is there.
+// TestPorts checks that no two containers of a pod listen on the same port, and that each probe of a port uses an
+// existing one.
 func TestPorts(t *testing.T) {
 	for _, in := range installs() {
 		for id, pod := range pods(t, kustomized(t, in.folder)) {

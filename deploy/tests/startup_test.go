@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 )
 
-// TestOnlyTheStartupTaint checks what the policy leaves of the right to patch nodes without failover: a taint may go.
+// TestOnlyTheStartupTaint checks that, without failover, the policy restricts the right to patch nodes to the removal
+// of a taint.
 func TestOnlyTheStartupTaint(t *testing.T) {
 	const key = "ebs.csi.stowage.dev/agent-not-ready"
 	ebs := install{backend: "ebs"}
@@ -71,7 +72,7 @@ func TestOnlyTheStartupTaint(t *testing.T) {
 
 func both() []string { return []string{"manager", "startup", "failover"} }
 
-// TestStartupOfAStandalone: the manager beside a driver that has no controller of its own gets the flag, too.
+// TestStartupOfAStandalone checks that the manager beside a driver without a separate controller gets the flag too.
 func TestStartupOfAStandalone(t *testing.T) {
 	text, err := composedOver(t, "local-standalone-manager", "startup")
 	if err != nil {
@@ -86,7 +87,7 @@ func TestStartupOfAStandalone(t *testing.T) {
 	}
 }
 
-// composed renders the overlay of ebs with components in an order.
+// composed renders the overlay of ebs with components in the given order.
 func composed(t *testing.T, components ...string) ([]byte, error) {
 	t.Helper()
 	return composedOver(t, "ebs", components...)
@@ -116,8 +117,8 @@ func composedOver(t *testing.T, overlay string, components ...string) ([]byte, e
 	return resources.AsYaml()
 }
 
-// TestOwnPodsTolerateTheStartupTaint: the driver must start where the taint waits for it, and the manager too where all
-// nodes are new, whatever else they tolerate.
+// TestOwnPodsTolerateTheStartupTaint checks that the driver can start on a tainted node, and the manager too when all
+// nodes are new, whatever their other tolerations.
 func TestOwnPodsTolerateTheStartupTaint(t *testing.T) {
 	for _, backend := range []string{"ebs", "nfs", "local"} {
 		for _, own := range [][]any{{}, {map[string]any{"key": "a", "operator": "Exists"}}} {
@@ -139,7 +140,8 @@ func TestOwnPodsTolerateTheStartupTaint(t *testing.T) {
 	}
 }
 
-// TestOrderOfComponents: failover makes room for its taint in the policy of startup, which must be there before.
+// TestOrderOfComponents checks that failover extends the policy of startup for its taint, so that startup must come
+// before it.
 func TestOrderOfComponents(t *testing.T) {
 	for _, names := range [][]string{both(), {"manager", "failover", "startup"}} {
 		_, err := composed(t, names...)
@@ -151,8 +153,8 @@ func TestOrderOfComponents(t *testing.T) {
 	}
 }
 
-// TestComponentsLeaveEachOtherAlone: what one component adds is the same beside all the others, in each order in which
-// they may come.
+// TestComponentsLeaveEachOtherAlone checks that each component adds the same objects with and without the others, in
+// each valid order.
 func TestComponentsLeaveEachOtherAlone(t *testing.T) {
 	together := map[string]object{}
 	all, err := composed(t, append(both(), "orphans")...)
@@ -168,7 +170,7 @@ func TestComponentsLeaveEachOtherAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range decoded(t, text) {
-			if o.GetKind() == "Deployment" { // Each adds its flags.
+			if o.GetKind() == "Deployment" { // Each component adds its flags.
 				continue
 			}
 			if !reflect.DeepEqual(o, together[o.id()]) {
@@ -178,8 +180,8 @@ func TestComponentsLeaveEachOtherAlone(t *testing.T) {
 	}
 }
 
-// TestSchedulingIsPrevented checks the field that keeps pods away from nodes without the driver: it is left out unless
-// somebody asks for it, and refused where Kubernetes would drop it.
+// TestSchedulingIsPrevented checks the field that keeps pods away from nodes without the driver: it is absent unless it
+// is requested, and refused where Kubernetes would drop it.
 func TestSchedulingIsPrevented(t *testing.T) {
 	asked := map[string]any{"preventPodSchedulingIfMissing": true}
 	for _, row := range []struct {

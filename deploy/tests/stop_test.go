@@ -2,8 +2,8 @@ package tests
 
 import "testing"
 
-// TestPodsOutlastTheStop checks that the kubelet kills no driver that is on its way to its end: cmd/driver ends within
-// 29 s, which its own tests hold, where --shutdown-grace is not given.
+// TestPodsOutlastTheStop checks that the kubelet does not kill a driver that is shutting down. Without
+// --shutdown-grace, cmd/driver ends within 29 s, which its own tests check.
 func TestPodsOutlastTheStop(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		for id, pod := range pods(t, objects) {

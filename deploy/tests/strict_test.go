@@ -18,8 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// snapshotClass is what VolumeSnapshotClass and VolumeGroupSnapshotClass have in common, from the schemas of
-// external-snapshotter v8.6.0. Its Go types would bring nothing else.
+// snapshotClass contains the common fields of VolumeSnapshotClass and VolumeGroupSnapshotClass, from the schemas of
+// external-snapshotter v8.6.0. Its Go types would add no other check.
 type snapshotClass struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -28,7 +28,7 @@ type snapshotClass struct {
 	Parameters        map[string]string `json:"parameters,omitempty"`
 }
 
-// types are the kinds that may be installed.
+// types returns the kinds that may be installed.
 func types() map[schema.GroupVersionKind]func() any {
 	return map[schema.GroupVersionKind]func() any{
 		corev1.SchemeGroupVersion.WithKind("Namespace"):             func() any { return new(corev1.Namespace) },
@@ -62,7 +62,7 @@ func types() map[schema.GroupVersionKind]func() any {
 	}
 }
 
-// typed decodes an object into its type; a field that the type does not have fails the test.
+// typed decodes an object into its type. A field that the type does not have fails the test.
 func typed(t *testing.T, o object) any {
 	t.Helper()
 	value, err := strict(o)
@@ -92,7 +92,7 @@ func TestStrict(t *testing.T) {
 	})
 }
 
-// TestStrictRefuses checks the check.
+// TestStrictRefuses tests the check.
 func TestStrictRefuses(t *testing.T) {
 	driver := find(t, kustomized(t, installs()[0].folder), "CSIDriver/local.csi.stowage.dev")
 	if err := unstructured.SetNestedField(driver.Object, true, "spec", "attachRequird"); err != nil {
@@ -103,7 +103,7 @@ func TestStrictRefuses(t *testing.T) {
 	}
 }
 
-// pods returns the pod templates with the names of what makes the pods.
+// pods returns the pod templates by the IDs of the objects that create the pods.
 func pods(t *testing.T, objects []object) map[string]corev1.PodTemplateSpec {
 	t.Helper()
 	templates := map[string]corev1.PodTemplateSpec{}
@@ -130,7 +130,7 @@ func container(t *testing.T, pod corev1.PodTemplateSpec, name string) corev1.Con
 	return all[i]
 }
 
-// containers are all of a pod, also those that start before the others and end after them.
+// containers returns all containers of a pod, including those that start before the others and end after them.
 func containers(pod corev1.PodTemplateSpec) []corev1.Container {
 	return slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
 }
