@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestAbsenceIsProven wants a proof where nothing stands against it, and none where a volume may be that nobody can use
-// or see now.
+// TestAbsenceIsProven wants a proof if nothing contradicts absence, and no proof if a volume of the name may exist but
+// cannot be used or seen now.
 func TestAbsenceIsProven(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "two")
 	f := newFixture(t, PoolConfig{Name: "one", Type: "directory", SharesDisk: true},
@@ -23,7 +23,7 @@ func TestAbsenceIsProven(t *testing.T) {
 		}
 	}
 	f.create("two", "v")
-	isAbsent("at first", "v", false) // It is asked for in another pool.
+	isAbsent("at first", "v", false) // It is requested in another pool.
 	isAbsent("at first", "w", true)
 
 	handle := handleOf(volumePrefix, "w")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// serve opens a pool, takes in what it holds, and serves it from then on. Kinds: Invalid when the configuration is
-// wrong; Busy when another process has it; else Unavailable or what the kernel says: it may be tried again.
+// serve opens a pool, adopts its contents and serves it from then on. Kinds: Invalid when the configuration is wrong;
+// Busy when another process has it; else Unavailable or what the kernel says: the caller may retry.
 func (e *engine) serve(ctx context.Context, p *pool) error {
 	path, err := p.locate()
 	if err != nil {
@@ -21,7 +21,7 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 	}
 	c, err := e.load(ctx, p)
 	if err != nil {
-		// What may still write keeps the lock, however long that takes.
+		// Work that may still write keeps the lock, however long that takes.
 		return errors.Join(err, p.janitor.end(context.WithoutCancel(ctx)), p.leave())
 	}
 	e.enlist(p, c)
@@ -35,8 +35,8 @@ func (e *engine) serve(ctx context.Context, p *pool) error {
 	return nil
 }
 
-// enlist makes the pool's index that of what was found. Snapshots that the index has and that were not found may be
-// members of a group that cannot be read.
+// enlist updates the pool's index to the contents that were found. Snapshots that are in the index and were not found
+// may be members of a group that cannot be read.
 func (e *engine) enlist(p *pool, c *contents) {
 	extra, err := p.index.complete(c.handles(), p.path)
 	if err != nil {
@@ -58,7 +58,7 @@ func (e *engine) enlist(p *pool, c *contents) {
 	}
 }
 
-// adopt puts what was found in a pool on the shelves and on its ledger.
+// adopt puts the contents of a pool on the shelves and counts them in its ledger.
 func (s *stock) adopt(p *pool, c *contents) {
 	for handle, a := range c.away {
 		s.shelfOf(handle).exclude(handle, a)

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// isAway checks that the volume "one" is there and cannot be used, whatever is asked, and that the answers mention why.
+// isAway checks that the volume "one" exists but cannot be used by any call, and that the errors mention why.
 func (f *fixture) isAway(handle string, mentions ...string) {
 	f.Helper()
 	const name = "one"
@@ -56,7 +56,7 @@ func (f *fixture) healthReason(handle string) string {
 	return ""
 }
 
-// copiesAreAway checks the same of a snapshot and a group.
+// copiesAreAway checks the same for a snapshot and a group.
 func (f *fixture) copiesAreAway(snapshot, group string) {
 	f.Helper()
 	ctx := f.Context()
@@ -82,7 +82,7 @@ func (f *fixture) copiesAreAway(snapshot, group string) {
 	}
 }
 
-// unread are ways in which a record is there and cannot be read today; each returns how to make it well.
+// unread returns ways to make a record unreadable; each returns a function that repairs it.
 func unread() map[string]func(f *fixture, record string) (heal func() error) {
 	moved := func(record string, put func() error) func() error {
 		spoilt := errors.Join(os.Rename(record, record+".kept"), put())
@@ -94,7 +94,7 @@ func unread() map[string]func(f *fixture, record string) (heal func() error) {
 		},
 		"no such device": func(_ *fixture, record string) func() error {
 			return moved(record, func() error {
-				short := filepath.Join(os.TempDir(), fmt.Sprintf("s%d", os.Getpid())) // The path of a socket is short.
+				short := filepath.Join(os.TempDir(), fmt.Sprintf("s%d", os.Getpid())) // The path of a socket must be short.
 				l, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 				if err != nil {
 					return err
@@ -105,7 +105,7 @@ func unread() map[string]func(f *fixture, record string) (heal func() error) {
 		},
 		"an I/O error": func(f *fixture, record string) func() error {
 			testfs.NeedRoot(f)
-			testfs.Run(f, "mount", "--bind", fmt.Sprintf("/proc/%d/mem", os.Getpid()), record) // Nothing is at address 0.
+			testfs.Run(f, "mount", "--bind", fmt.Sprintf("/proc/%d/mem", os.Getpid()), record) // Nothing is mapped at address 0.
 			return func() error { testfs.Run(f, "umount", record); return nil }
 		},
 		"no such file": func(_ *fixture, record string) func() error {
@@ -143,7 +143,7 @@ func TestWhatCannotBeReadNowKeepsItsNameAndPlace(t *testing.T) {
 				!strings.Contains(issues[0].Message, "image") {
 				t.Errorf("the issues are %+v, %v", issues, err)
 			}
-			f.use(other.Handle) // What works is served.
+			f.use(other.Handle) // Healthy volumes are served.
 			must(t, f.Release(t.Context(), other.Handle))
 			must(t, f.Delete(t.Context(), other.Handle))
 			f.mend()
@@ -180,13 +180,13 @@ func TestWhatWasMovedOutOfThePoolIsGone(t *testing.T) {
 	f.create("image", "one")
 }
 
-// TestUseThatIsNotKnown has a note that cannot be read: the volume may be in use, so that nobody may delete it.
+// TestUseThatIsNotKnown has an unreadable note: the volume may be in use, so it cannot be deleted.
 func TestUseThatIsNotKnown(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
 	f.shut()
 	released := filepath.Join(f.options.DataDir, "released")
-	must(t, os.Symlink(released, released)) // ELOOP for whatever is looked for in it.
+	must(t, os.Symlink(released, released)) // Every lookup in it fails with ELOOP.
 	f.open()
 	f.isAway(v.Handle)
 	must(t, os.Remove(released))

@@ -8,8 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// BenchmarkCreateDelete measures a volume's durable life: what of it is trash is removed in the background
-// meanwhile.
+// BenchmarkCreateDelete measures a volume's durable life. Its trash is removed in the background meanwhile.
 func BenchmarkCreateDelete(b *testing.B) {
 	for _, pool := range []string{"directory", "image"} {
 		for _, inFlight := range []int{1, 8} {
@@ -26,7 +25,7 @@ func BenchmarkCreateDelete(b *testing.B) {
 	}
 }
 
-// BenchmarkSourceRelease measures what staging and unstaging ask of the backend.
+// BenchmarkSourceRelease measures the backend's part of staging and unstaging.
 func BenchmarkSourceRelease(b *testing.B) {
 	f := newFixture(b)
 	v := f.create("image", "one")
@@ -37,7 +36,7 @@ func BenchmarkSourceRelease(b *testing.B) {
 	}
 }
 
-// parallel shares b.N calls among so many goroutines.
+// parallel distributes b.N calls over the given number of goroutines.
 func parallel(b *testing.B, inFlight int, call func()) {
 	b.Helper()
 	var left atomic.Int64

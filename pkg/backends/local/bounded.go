@@ -10,9 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/local/quota"
 )
 
-// A directory volume has no size by nature. Where the filesystem has project quotas each has a project of its own, with
-// its size as the limit. Which project that is stands in the record alone: who writes to a volume may change the
-// project of what is in it.
+// A directory volume has no size of its own. With project quotas, each volume has its own project, with its size as the
+// limit. Only the record says which one, because users of a volume may change the project of its files.
 
 // findQuotas finds out whether the pool's filesystem bounds directories.
 func (p *pool) findQuotas() error {
@@ -23,15 +22,15 @@ func (p *pool) findQuotas() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = dir.Close() }() // It was only looked at.
+	defer func() { _ = dir.Close() }() // It was only read.
 	p.quotas = quota.Enforced(dir)
 	return nil
 }
 
-// fillBounded fills a draft, whose contents have a project of their own from the first byte on. The limit comes last,
-// so that contents that are too large are refused with a sentence, and not in the middle of their copy. A crash before
-// that leaves a draft, which the next start removes. The draft's own folder leaves the project again: nothing could be
-// moved into it.
+// fillBounded fills a draft. From the first byte on, its contents are in their own project. The draft's own folder
+// leaves the project after that, because no file could be moved into it otherwise. The limit is set last, so that
+// contents that are too large are refused with a clear error, and not in the middle of the copy. A crash before that
+// leaves a draft, which the next start removes.
 func (d *draft) fillBounded(record *volumeRecord, fill func() error) error {
 	if !d.pool.quotas {
 		return fill()
@@ -40,7 +39,7 @@ func (d *draft) fillBounded(record *volumeRecord, fill func() error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = folder.Close() }() // It was only looked at.
+	defer func() { _ = folder.Close() }() // No data was written to it.
 	project, err := quota.Take(folder)
 	if err != nil {
 		return err
@@ -61,12 +60,12 @@ func (d *draft) fillBounded(record *volumeRecord, fill func() error) error {
 	return quota.Limit(folder, project, max(record.SizeBytes, used))
 }
 
-// slack is how much more than its source a copy may take, which has its blocks elsewhere, and what an empty directory
-// takes.
+// slack is how much more than its source a copy may take, because its blocks are elsewhere, and how much an empty
+// directory takes.
 func slack(size int64) int64 { return 1<<20 + size/16 }
 
-// limit has the volume hold so many bytes from now on, or what it holds already. Where the quotas are off, the next
-// start with them does.
+// limit sets the volume's quota to size bytes, or to its current usage if that is larger. If quotas are off, the next
+// start with quotas sets it.
 func (v *volume) limit(size int64) error {
 	project := v.record.Load().Project
 	if project == 0 || !v.pool.quotas {
@@ -81,14 +80,14 @@ func (v *volume) limit(size int64) error {
 	})
 }
 
-// unlimit gives the project of a volume that is deleted back.
+// unlimit releases the project of a deleted volume.
 func (p *pool) unlimit(project uint32) {
 	if project == 0 {
 		return
 	}
 	dir, err := os.Open(p.path)
 	if err == nil {
-		defer func() { _ = dir.Close() }() // It was only looked at.
+		defer func() { _ = dir.Close() }() // It was only read.
 		err = quota.Limit(dir, project, 0)
 	}
 	if err != nil {
@@ -101,11 +100,11 @@ func (v *volume) inProject(work func(dir *os.File) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = dir.Close() }() // It was only looked at.
+	defer func() { _ = dir.Close() }() // It was only read.
 	return work(dir)
 }
 
-// checkBounds makes sure at start-up that the volumes which have a project are bounded, and notes which are not.
+// checkBounds makes sure at start-up that each volume with a project is bounded, and notes the volumes that are not.
 func (p *pool) checkBounds(ctx context.Context, volumes []*volume) {
 	var unbounded []string
 	var why error
@@ -127,7 +126,7 @@ func (p *pool) checkBounds(ctx context.Context, volumes []*volume) {
 	p.unbounded.Store(&message)
 }
 
-// checkBound looks at the limit, which is at least what the volume has, and at the project of its root.
+// checkBound checks the project of the volume's root, and sets the limit again unless it is at least the volume's size.
 func (v *volume) checkBound() error {
 	r := v.record.Load()
 	if !v.pool.quotas {
@@ -137,7 +136,7 @@ func (v *volume) checkBound() error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = root.Close() }() // It was only looked at.
+	defer func() { _ = root.Close() }() // It was only read.
 	if project, err := quota.Project(root); err != nil || project != r.Project {
 		return errors.Join(fmt.Errorf("its directory has the project %d and should have %d", project, r.Project), err)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// take promises so many bytes of the pool. Before it says that there is no room, it waits a little for what
-// is being removed and measured. Kinds: Exhausted; Unavailable.
+// take promises size bytes of the pool. Before it fails for lack of room, it waits briefly for removals and
+// measurements. Kinds: Exhausted; Unavailable.
 func (p *pool) take(ctx context.Context, size int64) error {
 	err := p.ledger.take(ctx, size)
 	if !backends.Is(err, backends.Exhausted) {
@@ -17,8 +17,8 @@ func (p *pool) take(ctx context.Context, size int64) error {
 	return p.ledger.take(ctx, size)
 }
 
-// take has so many bytes promised for the volume. What an earlier expansion has left is part of them. The caller owns
-// it. Kinds: as of the pool.
+// take makes sure that size bytes are promised to the volume, including the rest of an earlier expansion. The caller
+// owns the volume. Kinds: as of the pool.
 func (v *volume) take(ctx context.Context, size int64) error {
 	if size <= v.taken {
 		return nil
@@ -30,21 +30,20 @@ func (v *volume) take(ctx context.Context, size int64) error {
 	return nil
 }
 
-// giveRest gives back what is promised beyond the size of a volume whose record is on disk as it is here. The caller
-// owns it.
+// giveRest gives back what is promised beyond the volume's size. The record on disk must equal the one in memory. The
+// caller owns the volume.
 func (v *volume) giveRest() {
 	size := v.record.Load().SizeBytes
 	v.pool.ledger.give(v.taken - size)
 	v.taken = size
 }
 
-// await waits a little for what is being removed, and for what is to be measured. Who does not say what is free is not
-// measured either.
+// await waits briefly for removals and measurements. A filesystem that does not report its free space is not measured.
 func (p *pool) await(ctx context.Context) {
 	limit := p.ledger.disk.disks.waiting.limits.Reclaim
 	reclaim, stop := context.WithTimeout(ctx, limit)
 	defer stop()
-	_ = p.janitor.wait(reclaim) // What is still being removed takes its room.
+	_ = p.janitor.wait(reclaim) // Items that are still being removed take up room.
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if free, err := p.ledger.freeNow(ctx); err == nil {
@@ -52,8 +51,8 @@ func (p *pool) await(ctx context.Context) {
 	}
 }
 
-// Capacity is the room of the pool that the parameters name, and what Create finds: no more than the filesystem has for
-// all pools on it, and no more than the pool's own capacity. Kinds: Unavailable when the filesystem does not say.
+// Capacity returns the room for Create in the pool that the parameters name. The room of the filesystem for all its
+// pools and the pool's own capacity bound it. Kinds: Unavailable when the filesystem does not say.
 func (e *engine) Capacity(ctx context.Context, query backends.CapacityQuery) (result backends.Capacity, err error) {
 	defer annotate(&err, "report capacity", "")
 	p := e.poolFor(query)
@@ -69,7 +68,7 @@ func (e *engine) Capacity(ctx context.Context, query backends.CapacityQuery) (re
 	return backends.Capacity{AvailableBytes: whole, LargestBytes: whole, SmallestBytes: p.storage.smallest}, nil
 }
 
-// poolFor is the pool that can serve the query, or nil when none can.
+// poolFor returns the pool that can serve the query, or nil if no pool can.
 func (e *engine) poolFor(query backends.CapacityQuery) *pool {
 	parameters, err := parametersOf(query.Parameters)
 	if err != nil || !e.place.Within(query.Topology) {

@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// newPoolsSharing opens a backend with three pools on one filesystem: on btrfs each on a subvolume of its own.
+// newPoolsSharing opens a backend with three pools on one filesystem; on btrfs each pool is on its own subvolume.
 func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixture, mount string) {
 	t.Helper()
 	mount = testfs.New(t, fsType, 512)
@@ -37,10 +37,10 @@ func newPoolsSharing(t *testing.T, fsType string, overcommit *float64) (f *fixtu
 	return newFixture(t, pools...), mount
 }
 
-// room is the capacity of a pool.
+// room returns the capacity of a pool.
 func (f *fixture) room(pool string) int64 {
 	f.Helper()
-	for _, e := range f.stock.volumes.all() { // What was measured may be a minute old.
+	for _, e := range f.stock.volumes.all() { // Measurements may be a minute old.
 		e.item.last.Store(nil)
 	}
 	for _, e := range f.stock.snapshots.all() {
@@ -54,8 +54,8 @@ func (f *fixture) room(pool string) int64 {
 	return c.AvailableBytes
 }
 
-// comesTo waits until a pool has so much room, but for what filesystems need themselves: xfs and btrfs free in the
-// background.
+// comesTo waits until a pool has about the given room; filesystems need some space themselves. xfs and btrfs free space
+// in the background.
 func (f *fixture) comesTo(pool string, want int64) {
 	f.Helper()
 	f.settle()
@@ -76,7 +76,7 @@ func (f *fixture) createOf(pool, name string, size int64) (*backends.Volume, err
 	return f.Create(f.Context(), spec)
 }
 
-// fill writes a volume full: what was promised is there.
+// fill writes a volume full, to show that the promised space exists.
 func (f *fixture) fill(handle string) {
 	f.Helper()
 	path, size := f.data(handle), f.volumesRecord(handle).SizeBytes
@@ -93,7 +93,7 @@ func (f *fixture) fill(handle string) {
 	must(f, file.Sync())
 }
 
-// TestCapacityIsWhatCanBeMade makes the largest volume that GetCapacity allows, not a byte more, and writes it full.
+// TestCapacityIsWhatCanBeMade creates the largest volume that GetCapacity allows, not a byte more, and writes it full.
 func TestCapacityIsWhatCanBeMade(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
 		for _, test := range []struct{ pool, allocation string }{{"one", sparse}, {"one", full}, {"three", sparse}} {
@@ -113,7 +113,7 @@ func TestCapacityIsWhatCanBeMade(t *testing.T) {
 				v, err := f.Create(t.Context(), spec)
 				must(t, err)
 				for _, pool := range []string{"one", "two", "three"} {
-					if left := f.room(pool); left > room/64 { // What was kept back for the filesystem's own records.
+					if left := f.room(pool); left > room/64 { // The filesystem's own metadata keeps some.
 						t.Errorf("%d bytes of %d are left in pool %q", left, room, pool)
 					}
 				}
@@ -125,7 +125,7 @@ func TestCapacityIsWhatCanBeMade(t *testing.T) {
 	}
 }
 
-// TestManyPoolsAtOncePromiseWhatIsThere creates in all pools of a filesystem until none has room, and fills all
+// TestManyPoolsAtOncePromiseWhatIsThere creates volumes in all pools of a filesystem until none has room, and fills all
 // volumes.
 func TestManyPoolsAtOncePromiseWhatIsThere(t *testing.T) {
 	f, _ := newPoolsSharing(t, "ext4", nil)
@@ -156,7 +156,7 @@ func TestManyPoolsAtOncePromiseWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestWhatTakesRoom compares the capacity of a pool before and after something takes room, or does not.
+// TestWhatTakesRoom compares the capacity of a pool before and after steps that may take room.
 func TestWhatTakesRoom(t *testing.T) {
 	const size = 64 << 20
 	for _, fsType := range []string{"ext4", "xfs"} {
@@ -191,7 +191,7 @@ func TestWhatTakesRoom(t *testing.T) {
 	}
 }
 
-// TestOvercommit promises as much more than there is as an administrator has said.
+// TestOvercommit promises more than exists, by the factor that the administrator configured.
 func TestOvercommit(t *testing.T) {
 	f, _ := newPoolsSharing(t, "ext4", nil)
 	room := f.room("one")
@@ -206,7 +206,7 @@ func TestOvercommit(t *testing.T) {
 	}
 }
 
-// TestCapacityIsACap has a pool that may have less than there is.
+// TestCapacityIsACap has a pool whose capacity is less than its filesystem's space.
 func TestCapacityIsACap(t *testing.T) {
 	mount := testfs.New(t, "ext4", 128)
 	f := newFixture(t, PoolConfig{Name: "small", Type: "image", Path: filepath.Join(mount, "a"), Capacity: "16Mi"},
@@ -226,7 +226,7 @@ func TestCapacityIsACap(t *testing.T) {
 	}
 }
 
-// A directory that holds more than it was promised is copied only where there is room for all that it holds.
+// A directory that holds more than it was promised is copied only if there is room for everything in it.
 func TestCopiesOfOverfullDirectories(t *testing.T) {
 	f, _ := newPoolsSharing(t, "ext4", nil)
 	v := f.create("three", "overfull")
@@ -241,8 +241,8 @@ func TestCopiesOfOverfullDirectories(t *testing.T) {
 	f.promised(2 * (4 << 20))
 }
 
-// What a pod has removed since its volume was measured is not counted twice, as held and as free: neither where it is
-// measured again nor where that is not its turn.
+// Space that a pod has freed since its volume was measured is not counted twice, as held and as free, whether the
+// volume is measured again or not.
 func TestRemovedSinceItWasMeasured(t *testing.T) {
 	for _, again := range []bool{true, false} {
 		t.Run(fmt.Sprint("measured again ", again), func(t *testing.T) {
@@ -267,7 +267,7 @@ func TestRemovedSinceItWasMeasured(t *testing.T) {
 	}
 }
 
-// What others have given back since a volume was measured can be promised at once.
+// Space that other volumes have given back since a volume was measured can be promised at once.
 func TestGivenBackSinceItWasMeasured(t *testing.T) {
 	f, _ := newPoolsSharing(t, "ext4", nil)
 	v, err := f.createOf("three", "stays", 100<<20)
@@ -287,8 +287,7 @@ func TestGivenBackSinceItWasMeasured(t *testing.T) {
 	must(t, second(f.createOf("one", "more", room+90<<20)))
 }
 
-// While a pool is being opened it is not known what is promised on its filesystem: nothing more is, also by others
-// there.
+// While a pool is being opened, the promises on its filesystem are unknown, so no pool on it promises more.
 func TestNothingIsPromisedWhileAPoolIsOpened(t *testing.T) {
 	f, _ := newPoolsSharing(t, "ext4", nil)
 	f.in("one").fails(errors.New("it is still being opened"))
@@ -300,7 +299,7 @@ func TestNothingIsPromisedWhileAPoolIsOpened(t *testing.T) {
 	must(t, second(f.createOf("two", "in time", 4<<20)))
 }
 
-// What a pod writes while its volume is measured, and removes later, is not counted twice, as held and as free.
+// Data that a pod writes while its volume is measured, and removes later, is not counted twice, as held and as free.
 func TestWrittenWhileItIsMeasured(t *testing.T) {
 	f, mount := newPoolsSharing(t, "ext4", nil)
 	const size = 100 << 20
@@ -324,10 +323,10 @@ func TestWrittenWhileItIsMeasured(t *testing.T) {
 	}
 }
 
-// noneFree is for who does not care what is free.
+// noneFree is for tests that do not depend on the free space.
 func noneFree() (int64, error) { return 0, nil }
 
-// What is measured counts as nothing where it is not known what was free then.
+// A measurement counts as 0 if the free space at that time is unknown.
 func TestMeasuredWithoutWhatIsFree(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
 	var m measured
@@ -339,7 +338,7 @@ func TestMeasuredWithoutWhatIsFree(t *testing.T) {
 	}
 }
 
-// A tree that takes hours to be measured is given up, and what was counted of it counts.
+// A measurement that takes hours is given up, and the part that was counted counts.
 func TestMeasuringIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{disks: &disks{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
@@ -354,7 +353,7 @@ func TestMeasuringIsBounded(t *testing.T) {
 	})
 }
 
-// A measurement that outlives its call is not taken for the one that the next call wants.
+// The outcome of a measurement that outlived its call does not replace the one that the next call requests.
 func TestMeasuredAfterItWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disk{disks: &disks{log: slog.New(slog.DiscardHandler)}, measuring: background.New[struct{}](1)}
@@ -382,7 +381,7 @@ func TestMeasuredAfterItWasGivenUp(t *testing.T) {
 	})
 }
 
-// What waits for longest to be measured comes first: with many volumes none is left out for ever.
+// The volume that has waited longest is measured first, so that none is left out, however many there are.
 func TestMeasuringIsInTurn(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -390,7 +389,7 @@ func TestMeasuringIsInTurn(t *testing.T) {
 	}
 	f.room("directory")
 	volumes := f.stock.volumes.all()
-	for i, entry := range volumes { // The last in the order of handles was measured first, and one never.
+	for i, entry := range volumes { // The last in the order of handles was measured first; one was never measured.
 		m := *entry.item.last.Load()
 		m.old = time.Now().Add(-time.Duration(i) * time.Hour)
 		entry.item.last.Store(&m)
@@ -406,7 +405,7 @@ func TestMeasuringIsInTurn(t *testing.T) {
 	}
 }
 
-// Somebody sets the clock back by an hour: what volumes hold must not be believed for as long.
+// The clock is set back by an hour: measurements must not stay valid for that much longer.
 func TestMeasurementsKeepNoTimeOfDay(t *testing.T) {
 	var m measured
 	f := newFixture(t, PoolConfig{Name: "directory", Type: "directory"})

@@ -12,13 +12,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
-// lookLimit is how long it may take to find out how images are used. The copy itself has no limit.
+// lookLimit bounds the time to find out how images are used. The copy itself has no limit.
 const lookLimit = time.Minute
 
-// copyImages makes copies that all show one instant. Kinds: InUse when the present use of an image rules
-// that out; Unavailable when an image has lost data.
+// copyImages makes copies that all show the same instant. Kinds: InUse when the present use of an image rules that out;
+// Unavailable when an image has lost data.
 func (e *engine) copyImages(ctx context.Context, copies []dataCopy) error {
-	for _, c := range copies { // Before anything is frozen.
+	for _, c := range copies { // Check before anything is frozen.
 		if info, err := os.Lstat(c.from); err != nil {
 			return err
 		} else if err := checkImage(info, c.size); err != nil {
@@ -46,7 +46,7 @@ func (e *engine) copyImages(ctx context.Context, copies []dataCopy) error {
 	return e.explainMoving(copies, e.copyFrozen(ctx, copies, uses))
 }
 
-// copyFlushed copies an image at one instant, with what was written to it before.
+// copyFlushed copies an image as of one instant, with everything that was written to it before.
 func (e *engine) copyFlushed(ctx context.Context, c dataCopy, use freeze.Use) error {
 	if err := use.Flush(ctx); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (e *engine) copyFlushed(ctx context.Context, c dataCopy, use freeze.Use) er
 	return c.run(ctx)
 }
 
-// explainMoving says of a raw device in use that it cannot be copied at an instant. Kinds: InUse.
+// explainMoving explains why a raw device in use cannot be copied as of one instant. Kinds: InUse.
 func (e *engine) explainMoving(copies []dataCopy, err error) error {
 	i := slices.IndexFunc(copies, func(c dataCopy) bool { return c.moving })
 	if i < 0 || !filecopy.NotSupported(err) {
@@ -69,7 +69,7 @@ func (e *engine) explainMoving(copies []dataCopy, err error) error {
 		copies[i].volume.record.Load().Handle, e.node, err)
 }
 
-// findUses finds how each image is used. It is costly, and not done for one that is not staged.
+// findUses finds out how each image is used. That is costly, so it skips images that are not staged.
 func findUses(ctx context.Context, copies []dataCopy) ([]freeze.Use, error) {
 	uses := make([]freeze.Use, len(copies))
 	for i, c := range copies {
@@ -80,15 +80,15 @@ func findUses(ctx context.Context, copies []dataCopy) ([]freeze.Use, error) {
 		if err != nil {
 			return nil, err
 		}
-		// It is staged: who will write to it is on the way.
+		// The image is staged, so a writer is about to open it.
 		use.Raw = use.Raw || len(use.Loops) == 0
 		uses[i] = use
 	}
 	return uses, nil
 }
 
-// checkUses refuses what cannot be brought to rest. A raw device can only be copied at an instant of its own,
-// which is the instant of all only if nothing else moves.
+// checkUses refuses images whose writers cannot be held back. The copy of a raw device shows an instant of its own. It
+// can be the common instant only if no other image changes.
 func (e *engine) checkUses(copies []dataCopy, uses []freeze.Use) error {
 	raw := 0
 	for i, c := range copies {
@@ -111,13 +111,13 @@ func (e *engine) checkUses(copies []dataCopy, uses []freeze.Use) error {
 	return nil
 }
 
-// copyFrozen copies while the filesystems on the images are frozen. Nothing is logged meanwhile: the log may
-// be on one of them. Nor is anything else written but the copies.
+// copyFrozen copies while the filesystems on the images are frozen. Meanwhile it writes only the copies. It does not
+// log either, because the log may be on one of the filesystems.
 func (e *engine) copyFrozen(ctx context.Context, copies []dataCopy, uses []freeze.Use) error {
 	var filesystems []freeze.Filesystem
 	var resting []*volume
 	for i, use := range uses {
-		if use.Raw { // Freezing writes out what else is in memory.
+		if use.Raw { // Freezing flushes all other images.
 			if err := use.Flush(ctx); err != nil {
 				return err
 			}
@@ -149,7 +149,7 @@ func (e *engine) copyFrozen(ctx context.Context, copies []dataCopy, uses []freez
 		err = backends.Errorf(backends.InUse, "the copy took longer than the %v for which a filesystem may be kept frozen: "+
 			"stop what uses it, raise freezeLimit, or keep the volume in a pool on xfs or btrfs: %w", e.freezeLimit, err)
 	}
-	if errors.Is(err, freeze.ErrStillFrozen) { // The notes stay: it is tried again.
+	if errors.Is(err, freeze.ErrStillFrozen) { // The notes stay: thawing is retried.
 		for _, v := range resting {
 			v.frozen.Store(true)
 		}
@@ -158,8 +158,9 @@ func (e *engine) copyFrozen(ctx context.Context, copies []dataCopy, uses []freez
 	return errors.Join(err, clearFrozen(resting))
 }
 
-// checkNotOurs refuses to freeze what the backend itself writes to. No pool is asked where it is, which was found out
-// when it was opened: one that does not answer stops no copy elsewhere, nor is it taken to be elsewhere. Kinds: InUse.
+// checkNotOurs refuses to freeze a filesystem that the backend itself writes to. It uses the devices that were found
+// when the pools were opened. So a pool that hangs stops no copy elsewhere, and is not mistaken for being elsewhere.
+// Kinds: InUse.
 func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
 	if len(filesystems) == 0 {
 		return nil
@@ -185,8 +186,8 @@ func (e *engine) checkNotOurs(filesystems []freeze.Filesystem) error {
 	return nil
 }
 
-// noteFrozen notes which volumes are about to be frozen, for the case that the process is killed. When it fails it
-// removes only what it has noted: the note of another volume may be all that tells that it is frozen.
+// noteFrozen notes which volumes are about to be frozen, in case the process is killed. If it fails, it removes only
+// its own notes: the note of another volume may be the only sign that the volume is frozen.
 func (e *engine) noteFrozen(volumes []*volume) error {
 	for i, v := range volumes {
 		if err := frozenNote.set(v.dir, e.boot); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// newPoolOn opens a backend with two pools of type image on a filesystem of the type.
+// newPoolOn opens a backend with two pools of type image on a filesystem of the given type.
 func newPoolOn(t *testing.T, fsType string) *fixture {
 	t.Helper()
 	dir := testfs.New(t, fsType, 1024)
@@ -32,7 +32,7 @@ func newPoolOn(t *testing.T, fsType string) *fixture {
 	return f
 }
 
-// mountedVolume makes a volume with a filesystem on it that is mounted, as the node would have it.
+// mountedVolume creates a volume with a mounted filesystem, as on a node.
 func (f *fixture) mountedVolume(t *testing.T, name string) (v *backends.Volume, dir string) {
 	t.Helper()
 	spec := specIn("image", name)
@@ -44,7 +44,7 @@ func (f *fixture) mountedVolume(t *testing.T, name string) (v *backends.Volume, 
 	return v, testfs.Mount(t, testfs.Attach(t, path))
 }
 
-// readFrom mounts a volume and reads a file of it.
+// readFrom mounts a volume and reads a file from it.
 func (f *fixture) readFrom(t *testing.T, handle, name string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ func TestSnapshotsOfMountedVolumes(t *testing.T) {
 		t.Run(fsType, func(t *testing.T) {
 			f := newPoolOn(t, fsType)
 			v, dir := f.mountedVolume(t, "source")
-			must(t, writeFile(filepath.Join(dir, "file"), "first")) // Not synced by anybody.
+			must(t, writeFile(filepath.Join(dir, "file"), "first")) // Nothing has synced it.
 			s := f.snapshot("snapshot", v.Handle)
 			must(t, writeFile(filepath.Join(dir, "file"), "second"))
 			clone, err := f.Clone(t.Context(), specIn("image", "clone"), v.Handle)
@@ -118,7 +118,7 @@ func TestRawVolumesInUse(t *testing.T) {
 					continue
 				}
 				device := testfs.Attach(t, f.use(v.Handle))
-				must(t, os.WriteFile(device, []byte("written to the device of "+name), 0o600)) // Not synced by anybody.
+				must(t, os.WriteFile(device, []byte("written to the device of "+name), 0o600)) // Nothing has synced it.
 				devices = append(devices, device)
 			}
 			s, err := f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: handles[0]})
@@ -157,7 +157,7 @@ func TestRawVolumesInUse(t *testing.T) {
 	}
 }
 
-// A pool that is lost is in no way of copies of volumes that are elsewhere.
+// A lost pool does not affect copies of volumes in other pools.
 func TestSnapshotBesideALostPool(t *testing.T) {
 	f := newPoolOn(t, "ext4")
 	v, dir := f.mountedVolume(t, "source")
@@ -173,8 +173,7 @@ func TestSnapshotBesideALostPool(t *testing.T) {
 	}
 }
 
-// leaveFrozen freezes a filesystem, as a process does that is killed then. Whatever happens, it does not stay so
-// after the test.
+// leaveFrozen freezes a filesystem like a process that is then killed. The cleanup thaws it in any case.
 func leaveFrozen(t *testing.T, dir string) {
 	t.Helper()
 	testfs.Run(t, "fsfreeze", "-f", dir)
@@ -186,7 +185,7 @@ func leaveFrozen(t *testing.T, dir string) {
 	})
 }
 
-// A filesystem that was left frozen, and cannot be thawed at the start, is thawed once that can be.
+// A filesystem that was left frozen and cannot be thawed at the start is thawed once that is possible.
 func TestThawedLater(t *testing.T) {
 	f := newFixture(t)
 	v, dir := f.mountedVolume(t, "source")
@@ -206,7 +205,7 @@ func TestThawedLater(t *testing.T) {
 	}
 }
 
-// A filesystem that was left frozen is thawed although nobody can read now to which volume it belongs.
+// A filesystem that was left frozen is thawed even if its volume's record cannot be read.
 func TestThawedWithoutItsRecord(t *testing.T) {
 	f := newFixture(t)
 	v, mount := f.mountedVolume(t, "source")
@@ -236,7 +235,7 @@ func (f *fixture) isUnusable(handle string) {
 	hasKind(f, "Get", second(f.Get(f.Context(), handle)), backends.Unusable)
 }
 
-// What is frozen still, and cannot be thawed now, stays noted when a snapshot is asked for again: it is thawed later.
+// A filesystem that cannot be thawed now keeps its note when another snapshot is requested, and is thawed later.
 func TestSnapshotOfWhatIsFrozenStill(t *testing.T) {
 	f := newPoolOn(t, "ext4")
 	v, dir := f.mountedVolume(t, "source")
@@ -257,7 +256,7 @@ func TestSnapshotOfWhatIsFrozenStill(t *testing.T) {
 	must(t, take())
 }
 
-// Who cannot note all that he is about to freeze leaves the notes of others.
+// If the notes for a freeze cannot all be written, the notes of other volumes stay.
 func TestNotesOfFreezingThatFail(t *testing.T) {
 	f := newFixture(t)
 	var volumes []*volume
@@ -288,8 +287,8 @@ func TestVolumesThatAreAboutToBeAttached(t *testing.T) {
 	f.snapshot("s", v.Handle)
 }
 
-// TestGroupsAreOfOneInstant takes groups of two mounted volumes while somebody writes each number first to
-// the one and then to the other.
+// TestGroupsAreOfOneInstant takes groups of two mounted volumes while a writer writes each number first to the one and
+// then to the other.
 func TestGroupsAreOfOneInstant(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -337,7 +336,7 @@ func TestGroupsAreOfOneInstant(t *testing.T) {
 	}
 }
 
-// overwrite writes one byte and makes it durable, so that writes are seen in their order.
+// overwrite writes one byte and makes it durable, so that the order of writes is visible.
 func overwrite(path string, text byte) error {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -347,7 +346,8 @@ func overwrite(path string, text byte) error {
 	return errors.Join(err, file.Sync(), file.Close())
 }
 
-// TestSnapshotsOfOneMountedVolumeAtOnce would find the filesystem frozen by the other if they did not wait.
+// TestSnapshotsOfOneMountedVolumeAtOnce takes two snapshots. Without waiting, one would find the filesystem frozen by
+// the other.
 func TestSnapshotsOfOneMountedVolumeAtOnce(t *testing.T) {
 	f := newPoolOn(t, "ext4")
 	v, dir := f.mountedVolume(t, "source")
@@ -375,7 +375,7 @@ func TestNobodyBeginsToUseWhatIsBeingCopied(t *testing.T) {
 		must(t, err)
 		one, err := held.hold(t.Context())
 		must(t, err)
-		two, err := held.hold(t.Context()) // Many may copy what is not in use.
+		two, err := held.hold(t.Context()) // Many may copy a volume that is not in use.
 		must(t, err)
 		// Stimulus: the volume is held until one and two are called.
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
@@ -515,8 +515,7 @@ func TestWhatIsLateIsNotPublished(t *testing.T) {
 	f.holdsOnly()
 }
 
-// TestCopyThatIsCancelled ends the context in the middle of a copy, which it takes from a fifo that never
-// ends.
+// TestCopyThatIsCancelled ends the context in the middle of a copy, which reads from an endless fifo.
 func TestCopyThatIsCancelled(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
@@ -539,7 +538,7 @@ func TestCopyThatIsCancelled(t *testing.T) {
 	}
 }
 
-// A look at a pool that was given up a moment ago does not make anybody forget where the pool is.
+// After a look at a pool was given up, the pool's location is still known.
 func TestWhatIsOursIsNotForgotten(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "image", Type: "image"})
 	p := f.in("image")

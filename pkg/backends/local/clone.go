@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Clone makes a volume with the contents of another. Kinds: as backends.Cloner says; InUse when the source's
-// present use rules out a consistent copy.
+// Clone creates a volume with the contents of another. Kinds: as backends.Cloner says; InUse when the source's present
+// use rules out a consistent copy.
 func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (result *backends.Volume, err error) {
 	defer annotate(&err, "clone volume", spec.Name)
 	p, err := parametersOf(spec.Parameters)
@@ -19,8 +19,8 @@ func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (
 	})
 }
 
-// fromVolume holds a volume whose contents are to be copied. A directory in use is InUse, because its copy
-// would not be of one instant, unless torn is acceptable.
+// fromVolume holds a volume whose contents are to be copied. A directory in use is InUse unless torn is true, because
+// its copy would not show one instant.
 func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*origin, error) {
 	v, err := e.stock.volumes.get(handle)
 	if err != nil {
@@ -43,7 +43,7 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 	}, nil
 }
 
-// Restore makes a volume with the contents of a snapshot. Kinds: as backends.Snapshotter says.
+// Restore creates a volume with the contents of a snapshot. Kinds: as backends.Snapshotter says.
 func (e *engine) Restore(ctx context.Context, spec backends.Spec, handle string) (result *backends.Volume, err error) {
 	defer annotate(&err, "restore volume", spec.Name)
 	return e.provision(ctx, spec, backends.ContentSource{Snapshot: handle}, func(ctx context.Context) (*origin, error) {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Close ends the work in the background and lets another process have the data directory and the pools. What hangs in
-// the kernel ends with the process. Until then it may write, and so all locks are kept while some of it goes on, to be
-// given back by a further Close or with the process. Kinds: Busy, naming what has not ended by the end of the context.
+// Close ends the work in the background and lets another process have the data directory and the pools. Work that hangs
+// in the kernel ends only with the process. Because such work may still write, all locks are kept until a further Close
+// succeeds or the process ends. Kinds: Busy, naming what has not ended by the end of the context.
 func (e *engine) Close(ctx context.Context) error {
 	e.stop()
-	half, cancel := halfway(ctx) // What the works leave is trash, which the pools' janitors have the rest for.
+	half, cancel := halfway(ctx) // The second half is for the janitors: ended works leave trash.
 	defer cancel()
-	_ = endAll(half, e.works()) // They are asked again.
+	_ = endAll(half, e.works()) // The loop asks them again.
 	for range 2 {               // A pool that was being opened may be served by now.
 		if err := endAll(ctx, append(e.works(), e.tidying()...)); err != nil {
 			return err
@@ -28,12 +28,12 @@ func (e *engine) Close(ctx context.Context) error {
 	return errors.Join(errors.Join(errs...), e.lock.Close())
 }
 
-// works are what ends the work on volumes, disks and pools.
+// works returns the functions that end the work on volumes, disks and pools.
 func (e *engine) works() []func(context.Context) error {
 	return slices.Concat(e.making.ends(), e.disks.endsOfMeasuring(), []func(context.Context) error{e.work.Wait})
 }
 
-// tidying is what ends the removal of trash.
+// tidying returns the functions that end the removal of trash.
 func (e *engine) tidying() (ends []func(context.Context) error) {
 	for _, p := range e.served() {
 		ends = append(ends, p.janitor.close)
@@ -41,7 +41,7 @@ func (e *engine) tidying() (ends []func(context.Context) error) {
 	return ends
 }
 
-// endAll ends everything side by side: what hangs takes no time from the rest.
+// endAll runs all functions concurrently, so that one that hangs takes no time from the others.
 func endAll(ctx context.Context, ends []func(context.Context) error) error {
 	errs := make([]error, len(ends))
 	var group sync.WaitGroup
@@ -52,7 +52,7 @@ func endAll(ctx context.Context, ends []func(context.Context) error) error {
 	return errors.Join(errs...)
 }
 
-// halfway is a context that ends in the middle of the time that is left until another does.
+// halfway returns a context that ends after half of the time that is left until ctx ends.
 func halfway(ctx context.Context) (half context.Context, cancel context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/dirlock"
 )
 
-// The end waits for no work that hangs once its time is over, and names what it leaves. While that may write, no other
-// process gets the data directory or a pool.
+// Close does not wait for hanging work once its time is over, and names it. While that work may write, no other process
+// gets the data directory or a pool.
 func TestTheEndLeavesWhatHangs(t *testing.T) {
 	for name, hang := range map[string]func(f *fixture, until <-chan struct{}){
 		"the copy of":                                hangingCopy,
@@ -51,7 +51,7 @@ func hangingCopy(f *fixture, until <-chan struct{}) {
 	hasKind(f, "Clone", <-cloned, backends.Busy)
 }
 
-// hangingTrash has the janitor of a pool hang when it has removed something.
+// hangingTrash makes the janitor of a pool hang after a removal.
 func hangingTrash(f *fixture, until <-chan struct{}) {
 	p := f.in("directory")
 	p.ledger.mu.Lock()
@@ -59,7 +59,7 @@ func hangingTrash(f *fixture, until <-chan struct{}) {
 	go func() { <-until; p.ledger.mu.Unlock() }()
 }
 
-// hangingLook has a look at a pool hang.
+// hangingLook makes a look at a pool hang.
 func hangingLook(f *fixture, until <-chan struct{}) {
 	p := f.in("directory")
 	p.janitor.mu.Lock()
@@ -67,18 +67,18 @@ func hangingLook(f *fixture, until <-chan struct{}) {
 	go func() { <-until; p.janitor.mu.Unlock() }()
 }
 
-// halfOver is a context that does not end, and of whose time a half is over.
+// halfOver is a context that does not end, and half of whose time has passed.
 type halfOver struct{ context.Context }
 
 func (halfOver) Deadline() (time.Time, bool) { return time.Now(), true }
 
-// A pool that is being opened when the end begins, and served later in it, is given back like the others.
+// A pool that is being opened when Close begins, and is served later during Close, is released like the others.
 func TestTheEndFindsAPoolThatIsServedMeanwhile(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "late", Type: "directory"}, PoolConfig{Name: "other", Type: "directory"})
 	late, other := f.in("late"), f.in("other")
 	late.trouble.Store(&away{pool: late.name})
 	f.work.Go("opening a pool", func() {
-		<-other.janitor.ctx.Done() // The end has told the pools that are served.
+		<-other.janitor.ctx.Done() // Close has stopped the pools that are served.
 		late.trouble.Store(nil)
 	})
 	must(t, f.Close(halfOver{t.Context()}))
@@ -87,7 +87,7 @@ func TestTheEndFindsAPoolThatIsServedMeanwhile(t *testing.T) {
 	must(t, second(f.Create(t.Context(), specIn("late", "one"))))
 }
 
-// first does something at the first line of a log.
+// first runs a function at the first line of a log.
 type first struct {
 	once sync.Once
 	do   func()
@@ -98,7 +98,7 @@ func (f *first) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The call that opens the backend ends while pools are being opened: nothing of them is left.
+// If the call that opens the backend ends while pools are being opened, all of them are released.
 func TestOpenThatIsGivenUpGivesAllBack(t *testing.T) {
 	f := newFixture(t)
 	f.shut()

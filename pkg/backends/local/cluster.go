@@ -2,20 +2,19 @@ package local
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// Handle is the handle that every node gives the volume of the name.
+// Handle returns the handle that every node gives to a volume of this name.
 func Handle(name string) string { return handleOf(volumePrefix, name) }
 
-// SnapshotHandle is the handle that every node gives the snapshot of the name.
+// SnapshotHandle returns the handle that every node gives to a snapshot of this name.
 func SnapshotHandle(name string) string { return handleOf(snapshotPrefix, name) }
 
-// GroupHandle is the handle that every node gives the group of snapshots of the name.
+// GroupHandle returns the handle that every node gives to a group of snapshots of this name.
 func GroupHandle(name string) string { return handleOf(groupPrefix, name) }
 
-// MemberHandle is the handle that every node gives the n-th snapshot of the group with the handle.
+// MemberHandle returns the handle that every node gives to the n-th snapshot of the group.
 func MemberHandle(group string, n int) string { return memberHandle(group, n) }
 
-// Access is all the ways in which volumes of a pool of the named type can be used, and none for a type that is not
-// known.
+// Access returns all the ways to use volumes of a pool of the named type. It is empty for an unknown type.
 func Access(name string) backends.Access {
 	if t := poolType(name); t.isKnown() {
 		return t.storage().access()
@@ -23,5 +22,5 @@ func Access(name string) backends.Access {
 	return backends.Access{}
 }
 
-// TopologyKey is the key of the one segment that a volume's place has: the node's ID.
+// TopologyKey returns the key of the only segment in a volume's topology: the node's ID.
 func TopologyKey(driver string) string { return topologyKey(driver) }

@@ -16,14 +16,14 @@ import (
 
 // Config is the backend's configuration, as --config holds it in YAML.
 type Config struct {
-	// Pools are those of this node. Without any there is one, "image", of the type that it is named after.
+	// Pools are the pools of this node. The default is one pool "image" of type image.
 	Pools []PoolConfig `json:"pools,omitempty"`
-	// Retired names pools that were served before and are given up. Nothing in them is touched, and all of it is
-	// forgotten: a volume in one of them is NotFound, and so can be deleted. A pool that is neither here nor among Pools
-	// keeps what is in it.
+	// Retired names pools that were served before and are given up. Their contents are not touched, but forgotten: a
+	// volume in one of them is NotFound, and so can be deleted. A pool that is neither in Retired nor in Pools keeps its
+	// contents.
 	Retired []string `json:"retired,omitempty"`
-	// FreezeLimit bounds how long a mounted filesystem is kept frozen for a snapshot by copy, in the form
-	// of time.ParseDuration; default "30s".
+	// FreezeLimit bounds how long a mounted filesystem is kept frozen for a snapshot by copy, in the format of
+	// time.ParseDuration; default "30s".
 	FreezeLimit string `json:"freezeLimit,omitempty"`
 	// Limits is not for users.
 	Limits Limits `json:"-"`
@@ -31,34 +31,34 @@ type Config struct {
 
 // PoolConfig describes a pool.
 type PoolConfig struct {
-	// Name is what the class parameter "pool" says: at most 63 of a-z, 0-9, "-" and ".", with a
-	// letter or digit at both ends.
+	// Name is the value of the class parameter "pool": at most 63 of a-z, 0-9, "-" and ".", with a letter or digit at both
+	// ends.
 	Name string `json:"name"`
 	// Type is "directory" or "image".
 	Type string `json:"type"`
-	// Path is an absolute path, made when it is missing; default "pools/<name>" in the data directory.
+	// Path is an absolute path, created if it is missing; default "pools/<name>" in the data directory.
 	Path string `json:"path,omitempty"`
-	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi", beside the room that the
-	// filesystem has; by default nothing else does.
+	// Capacity bounds the sum of the sizes of all volumes and snapshots, such as "100Gi". By default only the room on the
+	// filesystem bounds it.
 	Capacity string `json:"capacity,omitempty"`
-	// Overcommit is how many bytes may be promised for each that the filesystem has free or that volumes hold already;
-	// default 1. What is promised beyond that is not there when it is written.
+	// Overcommit is how many bytes may be promised for each byte that is free on the filesystem or already held by
+	// volumes; default 1. With a larger value, writes can run out of space.
 	Overcommit *float64 `json:"overcommit,omitempty"`
-	// Reserve is how much of the filesystem is kept free, for what else is on it, such as "10Gi" or "20%"; by default
-	// nothing. A directory volume may be filled beyond its size all the same.
+	// Reserve is how much of the filesystem is kept free for other uses, such as "10Gi" or "20%"; default nothing. A
+	// directory volume may still be filled beyond its size.
 	Reserve string `json:"reserve,omitempty"`
-	// SharesDisk says of a pool of type directory that it is known to be on the filesystem of the data directory, which
-	// its volumes may fill: without it the log warns of that.
+	// SharesDisk confirms that a pool of type directory is on the filesystem of the data directory, which its volumes may
+	// fill. Without it, the log warns about that.
 	SharesDisk bool `json:"sharesDisk,omitempty"`
 }
 
-// defaultFreezeLimit is Config.FreezeLimit where nothing is configured.
+// defaultFreezeLimit is the default of Config.FreezeLimit.
 const defaultFreezeLimit = 30 * time.Second
 
-// mostOvercommit is more than anybody means.
+// mostOvercommit is larger than any sensible overcommit.
 const mostOvercommit = 1_000_000
 
-// settings are a Config that has been checked and completed.
+// settings is a checked Config with its defaults filled in.
 type settings struct {
 	pools       []poolSettings
 	retired     []string
@@ -66,19 +66,19 @@ type settings struct {
 	limits      Limits
 }
 
-// poolSettings are a PoolConfig that has been checked and completed.
+// poolSettings is a checked PoolConfig with its defaults filled in.
 type poolSettings struct {
 	name     string
 	poolType poolType
 	path     string
 	capacity int64 // 0 for none
-	// overcommit is how many bytes may be promised for each that is there.
+	// overcommit is how many bytes may be promised for each byte that exists.
 	overcommit float64
 	reserve    reserve
 	sharesDisk bool
 }
 
-// resolve checks the configuration and completes it. Kinds: Invalid.
+// resolve checks the configuration and fills in defaults. Kinds: Invalid.
 func (c *Config) resolve(dataDir string) (settings, error) {
 	var s settings
 	limit, err := time.ParseDuration(cmp.Or(c.FreezeLimit, defaultFreezeLimit.String()))
@@ -88,7 +88,7 @@ func (c *Config) resolve(dataDir string) (settings, error) {
 	s.freezeLimit, s.limits = limit, c.Limits.orDefault()
 	pools := c.Pools
 	if len(pools) == 0 {
-		// None of directories: its volumes could fill the disk that the data directory is on.
+		// The default is no directory pool: its volumes could fill the disk of the data directory.
 		pools = []PoolConfig{{Name: "image", Type: string(image)}}
 	}
 	for _, p := range pools {
@@ -133,7 +133,7 @@ func (p PoolConfig) resolve(dataDir string) (poolSettings, error) {
 	return s, err
 }
 
-// size reads a size of the pool's; 0 for none.
+// size parses a size of the pool; 0 for none.
 func (p PoolConfig) size(what, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -149,7 +149,7 @@ func isPoolName(name string) bool {
 	return len(name) <= 63 && regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`).MatchString(name)
 }
 
-// checkPath refuses what is not the one spelling of an absolute path.
+// checkPath refuses paths that are not absolute and clean.
 func checkPath(path string) error {
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path || path == "/" || strings.ContainsRune(path, 0) {
 		return backends.Errorf(backends.Invalid,
@@ -158,7 +158,7 @@ func checkPath(path string) error {
 	return nil
 }
 
-// checkTogether refuses pools that would get into each other's way, or into the backend's own.
+// checkTogether refuses pools that share a name, or overlap with each other or with the backend's own directories.
 func checkTogether(pools []poolSettings, dataDir string) error {
 	for i, p := range pools {
 		if dup := slices.IndexFunc(pools[:i], func(o poolSettings) bool { return o.name == p.name }); dup >= 0 {
@@ -181,7 +181,7 @@ func nested(one, other, onePath, otherPath string) error {
 		one, other, onePath, otherPath)
 }
 
-// checkOutside refuses a path of a pool that the backend keeps for itself.
+// checkOutside refuses a pool path that the backend keeps for itself.
 func checkOutside(name, path, dataDir string) error {
 	home := filepath.Join(dataDir, poolsFolder)
 	if safepath.Within(path, dataDir) || safepath.Within(path, home) || safepath.Within(dataDir, path) &&
@@ -193,7 +193,7 @@ func checkOutside(name, path, dataDir string) error {
 	return nil
 }
 
-// checkRetired refuses names of retired pools that cannot be, or that are served as well.
+// checkRetired refuses names of retired pools that are invalid or also among the pools.
 func checkRetired(retired []string, pools []poolSettings) error {
 	for _, name := range retired {
 		if !isPoolName(name) {

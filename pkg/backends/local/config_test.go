@@ -116,7 +116,7 @@ func TestOptionErrors(t *testing.T) {
 		_, err := open(t.Context(), options)
 		hasKind(t, name, err, backends.Invalid)
 	}
-	instance, err := open(t.Context(), good) // What failed before left no lock behind.
+	instance, err := open(t.Context(), good) // The earlier failures left no lock behind.
 	must(t, err)
 	must(t, backendtest.Close(t.Context(), instance))
 }

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// conformanceHarness is that of a backend with one pool.
+// conformanceHarness returns the harness of a backend with one pool.
 func conformanceHarness(of poolType, as backends.AccessType) backendtest.Harness {
 	harness := backendtest.Over(Definition(), func(_ testing.TB, o *backends.Options) {
 		o.Config = patient(PoolConfig{Name: "tested", Type: string(of), Capacity: "4Gi"})
@@ -49,7 +49,7 @@ func conformanceHarness(of poolType, as backends.AccessType) backendtest.Harness
 	return harness
 }
 
-// apart has images in two pools.
+// apart opens a backend with images in two pools.
 func apart(tb testing.TB) (instance *backends.Instance, volumes []string) {
 	instance = backendtest.Over(Definition(), func(_ testing.TB, o *backends.Options) {
 		o.Config = patient(PoolConfig{Name: "one", Type: "image"}, PoolConfig{Name: "two", Type: "image"})
@@ -62,7 +62,7 @@ func apart(tb testing.TB) (instance *backends.Instance, volumes []string) {
 	return instance, volumes
 }
 
-// losses take the pool of conformanceHarness away.
+// losses returns ways to take the pool of conformanceHarness away.
 func losses() map[string]backendtest.Loss {
 	nothing := func() {}
 	return map[string]backendtest.Loss{

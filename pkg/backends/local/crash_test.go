@@ -56,7 +56,7 @@ func child(t *testing.T, args ...string) (kill func(), lines <-chan string) {
 			said <- scanner.Text()
 		}
 	}()
-	kill = func() { _ = command.Process.Kill() } // SIGKILL; it may have ended by itself, which shows in what it said.
+	kill = func() { _ = command.Process.Kill() } // SIGKILL; its output shows whether it has ended by itself.
 	t.Cleanup(func() {
 		kill()
 		_ = command.Wait() // It was killed.
@@ -73,8 +73,7 @@ func openChild(dataDir string) *grouping {
 	return instance.Controller.(*grouping)
 }
 
-// childUnderLoad makes, grows, copies and deletes volumes until it is killed, and says what has been
-// acknowledged.
+// childUnderLoad creates, grows, copies and deletes volumes until it is killed, and prints what is acknowledged.
 func childUnderLoad(dataDir string, out io.Writer) {
 	e := openChild(dataDir)
 	say := func(format string, args ...any) {
@@ -94,7 +93,7 @@ func childUnderLoad(dataDir string, out io.Writer) {
 	wg.Wait()
 }
 
-// lifecycle says "made", "grown" and "gone" after, and "deleting" before the fact.
+// lifecycle prints "made", "grown" and "gone" after each step, and "deleting" before it.
 func lifecycle(e *grouping, pool, name string, keep bool, say func(string, ...any)) {
 	ctx := context.Background()
 	check := func(err error) {
@@ -135,20 +134,20 @@ func lifecycle(e *grouping, pool, name string, keep bool, say func(string, ...an
 	}
 }
 
-// known is what the children have acknowledged about one thing.
+// known is what the children have acknowledged about one item.
 type known struct {
 	state string
 	size  int64
 }
 
-// leastSaid is how many lines a child says before it is killed, at least.
+// leastSaid is the minimum number of lines that a child prints before it is killed.
 const leastSaid = 40
 
 // seed decides after how many lines each child is killed.
 var seed = flag.Uint64("seed", 1, "the seed of what is random") //nolint:gochecknoglobals // A flag of a test binary can be registered here only.
 
-// TestKilledUnderLoad kills a process in the midst of its work, again and again over the same data, and looks at
-// whether what it has acknowledged is there, what is there is whole, and nothing else is left.
+// TestKilledUnderLoad kills a process during its work, repeatedly over the same data. It checks that everything
+// acknowledged exists, that every item is complete, and that nothing else is left.
 func TestKilledUnderLoad(t *testing.T) {
 	f := newFixture(t)
 	f.options.Config = patient(bothPools()...) // as the child has it
@@ -171,7 +170,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 }
 
-// read takes in what a child says: one line, or all until its end.
+// read reads the output of a child: one line, or everything until its end.
 func read(t *testing.T, lines <-chan string, into map[string]known, one bool) {
 	t.Helper()
 	for line := range lines {
@@ -225,7 +224,7 @@ func (f *fixture) agrees(t *testing.T, round int, acknowledged map[string]known)
 	f.everythingIsKnown(t)
 }
 
-// everythingIsKnown checks that the disk has what the index has and nothing else, and the ledgers their sum.
+// everythingIsKnown checks that the disk has exactly the items of the index, and that the ledgers have their sum.
 func (f *fixture) everythingIsKnown(t *testing.T) {
 	t.Helper()
 	var want []string
@@ -254,7 +253,7 @@ func (f *fixture) everythingIsKnown(t *testing.T) {
 	f.promised(sum)
 }
 
-// childThatFreezes makes a copy that never ends of a volume that is mounted.
+// childThatFreezes makes an endless copy of a mounted volume.
 func childThatFreezes(dataDir, handle string, out io.Writer) {
 	e := openChild(dataDir)
 	v, err := e.stock.volumes.get(handle)
@@ -278,11 +277,11 @@ func childThatFreezes(dataDir, handle string, out io.Writer) {
 	panic(e.copyFrozen(context.Background(), copies, []freeze.Use{use}))
 }
 
-// copySuffix ends the names of the copies that childThatFreezes makes.
+// copySuffix is the suffix of the names of the copies that childThatFreezes makes.
 const copySuffix = ".copy"
 
-// waitUntilFrozen waits until childThatFreezes has begun to copy. To ask by freezing the filesystem would be in its
-// way.
+// waitUntilFrozen waits until childThatFreezes has begun to copy. It does not try to freeze the filesystem, which would
+// interfere.
 func waitUntilFrozen(t *testing.T, dataDir string) {
 	t.Helper()
 	for begun := time.Now(); time.Since(begun) < patience; <-time.After(time.Millisecond) {
@@ -309,21 +308,21 @@ func TestKilledWhileFrozen(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("the child says nothing")
 	}
-	t.Cleanup(func() { // Whatever happens, nothing stays frozen.
+	t.Cleanup(func() { // In any case, nothing stays frozen.
 		if use, err := freeze.Find(context.Background(), f.data(v.Handle)); err == nil {
 			_, _ = use.Thaw(context.Background())
 		}
 	})
 	waitUntilFrozen(t, f.dataDir)
 	kill()
-	for range lines { // Its end.
+	for range lines { // Wait for its end.
 	}
 	if !isFrozen(t, dir) {
 		t.Fatal("the kill thawed the filesystem, so that nothing is tested")
 	}
 	f.open()
 	if isFrozen(t, dir) {
-		t.Fatal("the filesystem is still frozen") // What follows would hang.
+		t.Fatal("the filesystem is still frozen") // The following steps would hang.
 	}
 	if !strings.Contains(f.log.String(), "left frozen was thawed") {
 		t.Errorf("the log says nothing of it:\n%s", f.log)

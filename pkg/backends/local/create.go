@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// The sizes of volumes in bytes. An image is a whole number of pages, so that any block size of a loop device
-// fits; the size of a directory is a label, or a quota.
+// The sizes of volumes in bytes. An image is a whole number of pages, so that it fits any block size of a loop device.
+// The size of a directory is a label or a quota.
 const (
 	defaultSize   = 1 << 30
 	leastImage    = 1 << 20
@@ -18,26 +18,26 @@ const (
 	directoryStep = 1
 )
 
-// Create makes an empty volume. Kinds: as backends.Backend says.
+// Create creates an empty volume. Kinds: as backends.Backend says.
 func (e *engine) Create(ctx context.Context, spec backends.Spec) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
 	return e.provision(ctx, spec, backends.ContentSource{},
 		func(context.Context) (*origin, error) { return nothing(), nil })
 }
 
-// origin is what a new volume is filled with.
+// origin is the source of a new volume's contents.
 type origin struct {
 	storage *storage // of its volume or snapshot; nil for an empty origin
-	size    int64    // the least size of the volume in bytes
+	size    int64    // the minimum size of the volume in bytes
 	source  backends.ContentSource
-	pool    *pool   // where it is
+	pool    *pool   // the pool that has it
 	data    string  // the directory or image
-	raw     bool    // made as a raw device
-	volume  *volume // whose the data is, if it may be in use
-	release func()  // lets it go
+	raw     bool    // created as a raw device
+	volume  *volume // the volume that owns the data, if it may be in use
+	release func()  // releases it
 }
 
-// needs is how much room a copy in a pool needs while it is made, if it is to have so many bytes.
+// needs returns how much room a copy of size bytes needs in a pool while it is made.
 func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) {
 	if o.storage == nil {
 		return size, nil
@@ -45,20 +45,20 @@ func (o *origin) needs(ctx context.Context, p *pool, size int64) (int64, error) 
 	return o.storage.needs(ctx, o.data, size, p.ledger.disk == o.pool.ledger.disk && p.shares())
 }
 
-// opener looks for an origin and holds it.
+// opener finds an origin and holds it.
 type opener func(ctx context.Context) (*origin, error)
 
-// nothing is the origin of an empty volume.
+// nothing returns the origin of an empty volume.
 func nothing() *origin { return &origin{release: func() {}} }
 
-// volumeRequest is all that a call says of the volume that it wants.
+// volumeRequest is all that a call specifies about the volume.
 type volumeRequest struct {
 	spec   backends.Spec
 	source backends.ContentSource
 }
 
-// provision makes a volume. The name is reserved before anything else is looked at: a name that is taken
-// is Exists, whatever else is wrong with the request.
+// provision creates a volume. It reserves the name first: a name that is taken is Exists, whatever else is wrong with
+// the request.
 func (e *engine) provision(ctx context.Context, spec backends.Spec, source backends.ContentSource,
 	from opener) (*backends.Volume, error) {
 	handle := handleOf(volumePrefix, spec.Name)
@@ -73,7 +73,7 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, source backe
 	return e.describe(v), nil
 }
 
-// planVolume holds what the volume is filled with.
+// planVolume holds the volume's origin and plans the volume.
 func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener) (plan[*volume], error) {
 	var result plan[*volume]
 	if err := ctx.Err(); err != nil {
@@ -98,8 +98,8 @@ func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener
 	return result, nil
 }
 
-// plan decides what the volume will be. Kinds: Invalid, OutOfRange, and Exhausted for a place that is not
-// here, as CSI's CreateVolume has it for a topology that cannot be met.
+// plan decides on the pool and the record of the volume. Kinds: Invalid, OutOfRange, and Exhausted for a place that is
+// not here, as CSI's CreateVolume has it for a topology that cannot be met.
 func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, error) {
 	parameters, err := parametersOf(spec.Parameters)
 	if err != nil {

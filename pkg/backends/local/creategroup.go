@@ -9,10 +9,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse
-// when the use of an image rules that out, and for volumes that are directories, which have no such instant, or
-// that are in different pools, which have no single step in which all snapshots come to be; Invalid for those
-// that are named twice; Exhausted; Busy.
+// CreateGroup takes snapshots of several images of one pool at one instant. Kinds: Exists; NotFound; InUse when the use
+// of an image rules that out, for directory volumes, whose copies show no single instant, or for volumes in different
+// pools, whose snapshots could not be published in one step; Invalid for volumes that are named twice; Exhausted; Busy.
 func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group", spec.Name)
 	handle := handleOf(groupPrefix, spec.Name)
@@ -26,7 +25,7 @@ func (e *grouping) CreateGroup(ctx context.Context, spec backends.GroupSpec) (re
 	return e.describeGroup(g), nil
 }
 
-// planGroup holds the volumes.
+// planGroup holds the volumes and plans the group.
 func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.GroupSpec) (plan[*group], error) {
 	var result plan[*group]
 	if err := ctx.Err(); err != nil {
@@ -51,7 +50,7 @@ func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.G
 	}, nil
 }
 
-// groupVolumes looks the volumes up and refuses those that cannot be in a group together.
+// groupVolumes looks up the volumes and refuses volumes that cannot be in a group together.
 func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 	if len(handles) == 0 {
 		return nil, backends.Errorf(backends.Invalid, "the group names no volume: name at least one")
@@ -80,7 +79,7 @@ func (e *grouping) groupVolumes(handles []string) ([]*volume, error) {
 	return volumes, nil
 }
 
-// holdAll holds all volumes, in the order of their handles: two groups never wait for each other.
+// holdAll holds all volumes, in the order of their handles, so that two groups never deadlock.
 func holdAll(ctx context.Context, volumes []*volume) (release func(), err error) {
 	var releases []func()
 	release = func() {

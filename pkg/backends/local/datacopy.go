@@ -9,25 +9,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// dataCopy is the copy of the data of one volume or snapshot. That of an image is not yet on disk when it is made.
+// dataCopy is the copy of the data of one volume or snapshot. The copy of an image is not synced to disk.
 type dataCopy struct {
 	from   string
-	volume *volume // whose data it is; nil for a snapshot's. The caller owns it.
+	volume *volume // the volume that owns the data; nil for a snapshot's. The caller owns it.
 	to     string
 	size   int64
 	blocks filecopy.Blocks
-	// moving says that somebody may write to the image meanwhile: only a copy that is an instant's will do.
+	// moving says that the image may be written to meanwhile, so that only a copy of one instant is usable.
 	moving bool
 }
 
-// shares reports whether the copy is to take no time, because blocks are shared. The kernel may refuse that of single
-// files, such as those of a btrfs of which one is copied on write and the other is not.
+// shares reports whether the copy should be instant because it shares blocks. The kernel may refuse that for single
+// files, for example on a btrfs if only one of the two is copied on write.
 func (c dataCopy) shares() bool {
 	return c.blocks == filecopy.Shared && c.volume != nil && c.volume.pool.reflink.Load() &&
 		safepath.Within(c.volume.pool.path, c.to)
 }
 
-// run copies. An image that was cut short meanwhile is found out afterwards: its end has read as zeros.
+// run copies. It checks the image's size afterwards: the end of an image that was truncated meanwhile reads as zeros.
 func (c dataCopy) run(ctx context.Context) error {
 	src, err := os.Open(c.from)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c dataCopy) run(ctx context.Context) error {
 		err = c.checkSource(src)
 	}
 	if c.moving && filecopy.NotSupported(err) {
-		err = errors.Join(err, os.Remove(c.to)) // The copy at rest makes it anew.
+		err = errors.Join(err, os.Remove(c.to)) // copyFrozen creates it again.
 	}
 	return errors.Join(err, dst.Close())
 }

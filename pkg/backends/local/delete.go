@@ -6,13 +6,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// retainedTime is how the time is written in the name of a retained volume: it sorts, and is fit for a file
-// name.
+// retainedTime is the format of the time in the name of a retained volume: it sorts and is valid in a file name.
 const retainedTime = "20060102T150405.000000000Z"
 
-// Delete removes the volume and its data, or moves it to retained/ when the class says so. Snapshots and
-// clones are copies, so that nothing depends on it. The handle tells the name: the work that is to become the
-// volume ends too, and leaves nothing. Kinds: NotFound; InUse, naming the node; Busy.
+// Delete removes the volume and its data, or moves it to retained/ when the class says so. Snapshots and clones are
+// copies, so nothing depends on the volume. Delete also ends work that is creating the volume, because the handle
+// follows from the name, and leaves nothing of it. Kinds: NotFound; InUse, naming the node; Busy.
 func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete volume", handle)
 	if err := e.making.volumes.Stop(ctx, handle); err != nil {
@@ -25,9 +24,9 @@ func (e *engine) Delete(ctx context.Context, handle string) (err error) {
 	return e.removeVolume(ctx, v)
 }
 
-// removeVolume removes a volume and its data, or moves it to retained/ when its record says so. All that keeps data
-// which is in use, or of which somebody makes something, is here. Kinds: NotFound when it was deleted meanwhile; InUse,
-// naming the node; Busy.
+// removeVolume removes a volume and its data, or moves it to retained/ when its record says so. All checks that protect
+// data in use, or data that is being copied, are here. Kinds: NotFound when it was deleted meanwhile; InUse, naming the
+// node; Busy.
 func (e *engine) removeVolume(ctx context.Context, v *volume) error {
 	release, err := v.own(ctx)
 	if err != nil {
@@ -66,7 +65,7 @@ func (e *engine) deleteOrRetain(v *volume) error {
 	return nil
 }
 
-// DeleteSnapshot removes a snapshot, or ends the work that is to become it. Kinds: NotFound; InUse for a member of a
+// DeleteSnapshot removes a snapshot, or ends the work that is creating it. Kinds: NotFound; InUse for a member of a
 // group; Busy.
 func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
@@ -81,7 +80,7 @@ func (e *engine) DeleteSnapshot(ctx context.Context, handle string) (err error) 
 }
 
 // removeSnapshot removes a snapshot. Kinds: NotFound when it was deleted meanwhile; InUse for a member of a group; Busy
-// while something is made of it.
+// while a volume is made from it.
 func (s *stock) removeSnapshot(ctx context.Context, one *snapshot) error {
 	if one.group != "" {
 		return backends.Errorf(backends.InUse, "it belongs to group %s: delete the group", one.group)
@@ -99,7 +98,7 @@ func (s *stock) removeSnapshot(ctx context.Context, one *snapshot) error {
 	return nil
 }
 
-// DeleteGroup removes a group with all its snapshots, or ends the work that is to become it. Kinds: NotFound; Busy.
+// DeleteGroup removes a group with all its snapshots, or ends the work that is creating it. Kinds: NotFound; Busy.
 func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete group", handle)
 	if err := e.making.groups.Stop(ctx, handle); err != nil {
@@ -112,8 +111,8 @@ func (e *grouping) DeleteGroup(ctx context.Context, handle string) (err error) {
 	return e.stock.removeGroup(ctx, g)
 }
 
-// removeGroup removes a group with its members. Kinds: NotFound when it was deleted meanwhile; Busy while something is
-// made of a member.
+// removeGroup removes a group with its members. Kinds: NotFound when it was deleted meanwhile; Busy while a volume is
+// made from a member.
 func (s *stock) removeGroup(ctx context.Context, g *group) error {
 	release, err := g.ownAll(ctx)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// What somebody makes something of is there until that is made. Who comes for it afterwards hears that it is gone.
+// An item exists until all copies from it are complete. Later callers are told that it is gone.
 func TestNothingIsRemovedWhileItIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -47,7 +47,7 @@ func TestNothingIsRemovedWhileItIsHeld(t *testing.T) {
 	})
 }
 
-// keeps checks, on the virtual clock, that a removal waits for who holds the thing, and removes nothing.
+// keeps checks, on the virtual clock, that a removal waits for the holders of the item, and removes nothing meanwhile.
 func (f *fixture) keeps(what, path string, guard *guard, remove func(context.Context) error) {
 	f.Helper()
 	release, err := guard.share(context.Background())

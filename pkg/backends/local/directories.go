@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// directories are the storage whose volumes are directories of the pool's filesystem.
+// directories is the storage for volumes that are directories on the pool's filesystem.
 type directories struct{}
 
 func (directories) fill(ctx context.Context, by copier, path string, _ *volumeRecord, o *origin) error {
@@ -17,7 +17,7 @@ func (directories) fill(ctx context.Context, by copier, path string, _ *volumeRe
 	return by.copyTree(ctx, path, o.data)
 }
 
-// makeDirectory makes the root of a directory volume. Its mode does not depend on the process's umask.
+// makeDirectory creates the root of a directory volume. Its mode does not depend on the process's umask.
 func makeDirectory(path string) error {
 	if err := os.Mkdir(path, 0o755); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (directories) look(path string, info os.FileInfo, _ int64) []backends.Healt
 	return nil
 }
 
-// extend sets the limit, where there are any.
+// extend sets the quota, if the volume has one.
 func (directories) extend(_ context.Context, v *volume, record *volumeRecord) error {
 	return v.limit(record.SizeBytes)
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// needs is what the directory takes, however little was promised; for a copy that shares that, as much as may be
-// overwritten.
+// needs is the space that the directory takes, whatever was promised. For a copy that shares blocks it is the size,
+// because that much may be overwritten.
 func (directories) needs(ctx context.Context, path string, size int64, shared bool) (int64, error) {
 	if shared {
 		return size, nil
@@ -20,7 +20,7 @@ func (directories) needs(ctx context.Context, path string, size int64, shared bo
 	return treeBytes(ctx, path)
 }
 
-// holds is nothing for a snapshot, which was promised nothing, and for what may have all in common with others.
+// holds is nothing for a snapshot, which was promised nothing, and for a volume that may share all its blocks.
 func (directories) holds(t thing) holding {
 	if t.snapshot || t.shared {
 		return holding{free: math.MaxInt64}
@@ -39,7 +39,7 @@ func (directories) heldBelow(iter.Seq[string]) int64 { return 0 }
 
 func (directories) owes(dir string, promised func(string) int64) int64 { return promised(dir) }
 
-// treeBytes are those of the blocks of all that is in a directory.
+// treeBytes returns how many bytes of blocks a directory tree takes.
 func treeBytes(ctx context.Context, path string) (int64, error) {
 	root, err := rawfile.Open(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

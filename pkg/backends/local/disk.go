@@ -16,27 +16,27 @@ import (
 	"github.com/stowage-csi/stowage/pkg/background"
 )
 
-// disk is a filesystem with the pools that are on it, which share its space.
+// disk is a filesystem with its pools, which share its space.
 type disk struct {
-	disks *disks // what this one must know of all of them
+	disks *disks // all disks, with what they share
 	id    diskID
 
-	deciding  sync.Mutex // kept while it is decided whether there is room, however long the filesystem takes to answer
+	deciding  sync.Mutex // held while deciding whether there is room, however long the filesystem takes to answer
 	measuring *background.Works[struct{}]
 
-	mu    sync.Mutex // never kept for I/O
+	mu    sync.Mutex // never held during I/O
 	pools []*pool
 }
 
-// disks are the filesystems on which there are pools.
+// disks are the filesystems that have pools.
 type disks struct {
-	stock   *stock   // what is in all their pools
-	waiting *waiting // for what may not answer
+	stock   *stock   // the contents of all their pools
+	waiting *waiting // for filesystems that may not answer
 	log     *slog.Logger
 
 	mu    sync.Mutex
 	known map[diskID]*disk
-	// unserved is, by pool, what those may still take of their filesystems that are not served.
+	// unserved is how much each pool that is not served may still take of its filesystem, by pool.
 	unserved map[string]owing
 }
 
@@ -44,13 +44,13 @@ func newDisks(s *stock, w *waiting, log *slog.Logger) *disks {
 	return &disks{stock: s, waiting: w, log: log, known: map[diskID]*disk{}, unserved: map[string]owing{}}
 }
 
-// diskID tells filesystems apart. The subvolumes of a btrfs have device numbers of their own, and one UUID.
+// diskID identifies a filesystem. The subvolumes of a btrfs have different device numbers but the same UUID.
 type diskID struct {
 	dev  uint64
 	uuid [16]byte
 }
 
-// join has the pool share the space of its filesystem with the other pools on it, until it leaves.
+// join makes the pool share the space of its filesystem with the other pools on it, until it leaves.
 func (ds *disks) join(p *pool) error {
 	id, err := diskOf(p.path)
 	if err != nil {
@@ -58,7 +58,7 @@ func (ds *disks) join(p *pool) error {
 	}
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
-	for _, d := range ds.known { // It may have joined before, and its filesystem may be another one since.
+	for _, d := range ds.known { // It may have joined before, on another filesystem.
 		d.leave(p)
 	}
 	d := ds.known[id]
@@ -73,14 +73,13 @@ func (ds *disks) join(p *pool) error {
 	return nil
 }
 
-// all are the filesystems.
 func (ds *disks) all() []*disk {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	return slices.Collect(maps.Values(ds.known))
 }
 
-// leave takes the pool off its filesystem, if it has joined.
+// leave removes the pool from its filesystem, if it has joined one.
 func (d *disk) leave(p *pool) {
 	if d == nil {
 		return
@@ -90,7 +89,6 @@ func (d *disk) leave(p *pool) {
 	d.pools = slices.DeleteFunc(d.pools, func(other *pool) bool { return other == p })
 }
 
-// all are the pools.
 func (d *disk) all() []*pool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -111,7 +109,7 @@ func diskOf(path string) (diskID, error) {
 	if err != nil {
 		return diskID{}, err
 	}
-	defer func() { _ = dir.Close() }() // It is only looked at.
+	defer func() { _ = dir.Close() }() // It was only read.
 	info, err := dir.Stat()
 	if err != nil {
 		return diskID{}, err
@@ -129,7 +127,7 @@ func diskOf(path string) (diskID, error) {
 	return diskID{dev: sys.Dev}, nil
 }
 
-// btrfsInfo is struct btrfs_ioctl_fs_info_args of linux/btrfs.h, as far as it is needed.
+// btrfsInfo is struct btrfs_ioctl_fs_info_args of linux/btrfs.h, reduced to the fields in use.
 type btrfsInfo struct {
 	_    [16]byte
 	uuid [16]byte

@@ -11,13 +11,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// draft is a folder in staging/ that is to become a volume, a snapshot or a group.
+// draft is a folder in staging/ that will become a volume, a snapshot or a group.
 type draft struct {
 	pool   *pool
 	handle string
 	path   string
-	listed []string // what the pool's index has of it
-	stray  string   // the folder in which it may be kept, though its making failed; else empty
+	listed []string // the handles that it has in the pool's index
+	stray  string   // the folder where it may still be, though creating it failed; else empty
 }
 
 func (p *pool) newDraft(handle string) (*draft, error) {
@@ -28,8 +28,8 @@ func (p *pool) newDraft(handle string) (*draft, error) {
 	return &draft{pool: p, handle: handle, path: path}, nil
 }
 
-// discard removes the draft in the background, and then gives back what the ledger took for it. One that cannot be
-// moved to the trash is removed where it is: nobody looks there.
+// discard removes the draft in the background, and then gives back its bytes. A draft that cannot be moved to the trash
+// is removed where it is: no reader looks there.
 func (d *draft) discard(size int64) {
 	if err := d.pool.discard(d.path, size); err != nil {
 		d.pool.janitor.add(waste{path: d.path, size: size})
@@ -37,9 +37,8 @@ func (d *draft) discard(size int64) {
 	d.pool.index.drop(append(d.listed, d.handle)...)
 }
 
-// giveUp discards a draft whose making failed. What may be in its place all the same, because it could neither be made
-// durable there nor be taken back, cannot be used, and is looked at again: to nobody is it said to be gone. The disk
-// counts it with what cannot be used.
+// giveUp discards a failed draft. If it could be neither made durable in its final place nor moved back, the item may
+// exist. It is then Unusable and checked again, never reported as gone. The disk counts it with the unusable items.
 func (s *stock) giveUp(d *draft, size int64, why error) {
 	if d.stray == "" {
 		d.discard(size)
@@ -52,21 +51,20 @@ func (s *stock) giveUp(d *draft, size int64, why error) {
 		}
 		s.shelfOf(handle).exclude(handle, a)
 	}
-	if err := d.pool.discard(d.path, size); err != nil { // It is in its place, or nobody can tell now.
+	if err := d.pool.discard(d.path, size); err != nil { // It is in its final place, or its place is unknown.
 		d.pool.ledger.give(size)
 		d.pool.janitor.later(waste{path: d.path})
 	}
 }
 
-// publish makes the draft what it was to become, in one step, and returns its new path.
+// publish moves the draft to its final place in one step and returns its new path.
 //
-// Three syncs, each for something that the others do not promise: the record's bytes; the names in the draft,
-// without which the volume could be there and its record not; and the new name in the folder, without which
-// what was acknowledged could be gone. A filesystem with a journal does the second at next to no cost,
-// because the first has just committed what it asks for.
+// It syncs three times, each for something that the others do not guarantee: the record's bytes; the names in the
+// draft, without which the volume could exist without its record; and the new name in the folder, without which an
+// acknowledged item could disappear. With a journal the second costs almost nothing, because the first has just
+// committed the same changes.
 //
-// A context that has ended stops it before the step. Kinds: Unavailable when the step could not be made
-// durable.
+// It stops before the step if the context has ended. Kinds: Unavailable when the step could not be made durable.
 func (d *draft) publish(ctx context.Context, folder string, record any) (string, error) {
 	data, err := encode(record)
 	if err != nil {
@@ -91,8 +89,8 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 	return d.place(folder)
 }
 
-// place moves the draft to its place. A server may have moved it and answer with an error: it is said to be nowhere if
-// there is nothing in its place, and only then.
+// place moves the draft to its final place. A server may do that and still answer with an error: the item counts as
+// absent only if nothing is in its place.
 func (d *draft) place(folder string) (string, error) {
 	path := d.pool.entry(folder, d.handle)
 	if err := durable.MoveNew(d.path, path); err != nil {

@@ -15,43 +15,43 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// engine is the backend at work, controller and node in one. It keeps no state but what is on disk too.
+// engine is the running backend, controller and node in one. All of its state is also on disk.
 type engine struct {
 	node        string                    // this node's ID
-	place       backends.Topology         // where all volumes and snapshots are
+	place       backends.Topology         // the topology of all volumes and snapshots
 	boot        string                    // this boot's ID
 	freezeLimit time.Duration             // how long a filesystem may be kept frozen
 	log         *slog.Logger              //
 	dataDir     string                    //
 	lock        *os.File                  // keeps other processes out of the data directory
-	spareRoom   *spare.Room               // for notes, when that is full
-	pools       []*pool                   // in the order of the configuration, those that are not served too
-	stock       *stock                    // what is in the pools
-	waiting     *waiting                  // for what may not answer
+	spareRoom   *spare.Room               // for notes, when the data directory is full
+	pools       []*pool                   // in the order of the configuration, including pools that are not served
+	stock       *stock                    // the contents of the pools
+	waiting     *waiting                  // for filesystems that may not answer
 	now         func() time.Time          // for the time of creation
-	copying     func(ctx context.Context) // is called before each copy of an image or a directory; may be nil
-	making      works                     // what outlives its call
+	copying     func(ctx context.Context) // called before each copy of an image or a directory; may be nil
+	making      works                     // work that outlives its call
 	disks       *disks                    // what pools share
 
-	life context.Context // ends with Close; the work in the background is no request's
+	life context.Context // ends with Close; background work belongs to no request
 	stop context.CancelFunc
 	work background.Group // in the background
 
 	mu    sync.Mutex
-	paths map[string]string     // where pools are that were opened, without symbolic links
-	left  map[string]*knownPool // pools that were served before and that the configuration does not name
+	paths map[string]string     // the paths of the pools that were opened, without symbolic links
+	left  map[string]*knownPool // pools that were served before and are not in the configuration
 }
 
-// grouping is an engine that has pools whose volumes can be copied at one instant, and so can take snapshots of groups.
-// An engine without any does not offer what it would always refuse.
+// grouping is an engine with pools that can copy volumes at one instant, and so take group snapshots. An engine without
+// such pools does not offer them, because it would always refuse them.
 type grouping struct{ *engine }
 
-// served are the pools that can be used.
+// served returns the pools that can be used.
 func (e *engine) served() []*pool {
 	return slices.DeleteFunc(slices.Clone(e.pools), func(p *pool) bool { return !p.served() })
 }
 
-// pool looks for a pool. Kinds: Unavailable for one that is not served; Invalid, naming those that there are.
+// pool returns a pool. Kinds: Unavailable for a pool that is not served; Invalid, naming the pools that exist.
 func (e *engine) pool(name string) (*pool, error) {
 	names := make([]string, len(e.pools))
 	for i, p := range e.pools {
@@ -71,7 +71,7 @@ func (e *engine) pool(name string) (*pool, error) {
 		strings.Join(names, " or "))
 }
 
-// situate notes where a pool is, unless it would get into another's way. Kinds: Invalid.
+// situate records where a pool is, unless it overlaps with another one. Kinds: Invalid.
 func (e *engine) situate(p *pool, path string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

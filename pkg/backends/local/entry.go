@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// notOurs is the error of an entry that is certainly not a volume, a snapshot or a group: it was read, and is not what
-// the backend writes. All other errors say nothing about the entry, only about today.
+// notOurs is the error of an entry that is certainly not a volume, a snapshot or a group: it was read, and the backend
+// does not write such entries. Other errors are about the attempt, not about the entry.
 type notOurs struct{ error }
 
-// Unwrap returns the error as it was.
+// Unwrap returns the original error.
 func (n notOurs) Unwrap() error { return n.error }
 
-// contents is what was found in a pool.
+// contents is the result of reading a pool.
 type contents struct {
 	volumes   []*volume
 	snapshots []*snapshot
@@ -25,7 +25,7 @@ type contents struct {
 	away      map[string]*away // entries that cannot be read now, by name
 }
 
-// handles returns those of all that was found, members of groups included.
+// handles returns all handles that were found, including members of groups.
 func (c *contents) handles() []string {
 	var handles []string
 	for _, v := range c.volumes {
@@ -43,9 +43,9 @@ func (c *contents) handles() []string {
 	return handles
 }
 
-// read reads one entry of a folder into contents. It fails with notOurs for what is certainly none of ours, with
-// errNewer for what a later version wrote, with Unusable for one of ours whose record is damaged, and else with what
-// the kernel says.
+// read reads one entry of a folder into contents. It fails with notOurs for an entry that is certainly not the
+// backend's, with errNewer for an entry of a later version, with Unusable for the backend's own entry with a damaged
+// record, and otherwise with the kernel's error.
 func (p *pool) read(folder, name string) (*contents, error) {
 	c := &contents{away: map[string]*away{}}
 	dir := filepath.Join(p.folder(folder), name)
@@ -72,9 +72,9 @@ func (p *pool) read(folder, name string) (*contents, error) {
 	return c, err
 }
 
-// misread is the error of an entry whose record is not a record of that entry. When the index has the handle, the entry
-// is one of ours whose record was damaged, by a disk or by hand: its data is there, and neither its name nor its handle
-// is free.
+// misread returns the error for an entry whose record is invalid or belongs to another entry. If the index has the
+// handle, the entry is the backend's own, with a record that was damaged by a disk or by hand: its data exists, and
+// neither its name nor its handle is free.
 func (p *pool) misread(name string, err error) error {
 	if !p.index.has(name) {
 		return notOurs{err}
@@ -84,13 +84,13 @@ func (p *pool) misread(name string, err error) error {
 			"to give it up: %w", err)
 }
 
-// isEmpty reports whether a directory is there and has nothing in it.
+// isEmpty reports whether the directory exists and is empty.
 func isEmpty(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err == nil && len(entries) == 0
 }
 
-// decode takes in an entry of a folder: its name, its path, and what its record holds.
+// decode adds an entry of a folder to contents, with its name, its path and its record.
 func (p *pool) decode(c *contents, folder, name, dir string, data []byte) error {
 	switch folder {
 	case volumesFolder:
@@ -115,7 +115,7 @@ func (p *pool) decode(c *contents, folder, name, dir string, data []byte) error 
 	return nil
 }
 
-// understand decodes a record and checks that it is that of the entry.
+// understand decodes a record and checks that it belongs to the entry.
 func understand(data []byte, record interface{ check(string, poolType) error }, name string, want poolType) error {
 	if err := decode(data, record); err != nil {
 		return err

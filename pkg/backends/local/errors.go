@@ -9,15 +9,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// annotate completes the error of an operation: every method that is called from outside defers it, so that
-// inside errors are plain and wrapped.
+// annotate completes the error of an operation. Every method that is called from outside defers it, so that errors
+// inside the package are plain and wrapped.
 func annotate(err *error, op, subject string) {
 	if *err != nil {
 		*err = failure.Of(classify(*err), op, subject, *err)
 	}
 }
 
-// classify is the Kind of an error: the one that it was given, or the one that its cause stands for.
+// classify returns the Kind of an error: its own, or the one that its cause implies.
 func classify(err error) backends.Kind {
 	if e, ok := errors.AsType[*backends.Error](err); ok {
 		return e.Kind

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Expand grows a volume, also while it is in use. The node must grow the loop device and what is on it.
-// Kinds: NotFound; OutOfRange; Exhausted; Busy.
+// Expand grows a volume, even while it is in use. The node must grow the loop device and its contents. Kinds: NotFound;
+// OutOfRange; Exhausted; Busy.
 func (e *engine) Expand(ctx context.Context, handle string,
 	wanted backends.CapacityRange) (result backends.Expansion, err error) {
 	defer annotate(&err, "expand volume", handle)
@@ -47,7 +47,7 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 		return 0, err
 	}
 	if err := v.grow(ctx, size); err != nil {
-		// Should taking it back fail too, the intent stays in the record, and its promise on the ledger.
+		// If undoing it fails too, the intent stays in the record, and its promise in the ledger.
 		if undo := v.shrinkBack(r); undo != nil {
 			return 0, backends.Errorf(backends.Unavailable, "growing it was interrupted: %w", errors.Join(err, undo))
 		}
@@ -58,8 +58,8 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	return size, nil
 }
 
-// grow gives the volume a size. Where a crash can leave the data larger than the record says, that says first what is
-// about to happen, and then that it has.
+// grow gives the volume a size. If a crash can leave the data larger than the record says, the record first announces
+// the change and then confirms it.
 func (v *volume) grow(ctx context.Context, size int64) error {
 	r := *v.record.Load()
 	if !v.pool.storage.recordsGrowth {
@@ -76,7 +76,7 @@ func (v *volume) grow(ctx context.Context, size int64) error {
 	return v.finishGrowing(ctx)
 }
 
-// finishGrowing does what the record says is being done. It is also called at start-up.
+// finishGrowing completes the growth that the record announces. It is also called at start-up.
 func (v *volume) finishGrowing(ctx context.Context) error {
 	r := *v.record.Load()
 	if err := v.pool.storage.extend(ctx, v, &r); err != nil {
@@ -86,8 +86,8 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 	return v.replaceRecord(&r)
 }
 
-// shrinkBack undoes an expansion that failed. The node has not been told of it: nobody uses the end of the data. The
-// record says again what it said before; an intent to grow stays in it where the data could not be made smaller.
+// shrinkBack undoes a failed expansion. The node does not know about it, so nothing uses the end of the data. The
+// record gets its old contents; if the data could not be shrunk, the intent to grow stays in it.
 func (v *volume) shrinkBack(before *volumeRecord) error {
 	err := v.pool.storage.shrink(v, before)
 	if err != nil && v.pool.storage.recordsGrowth {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// An expansion that fails, and cannot be undone, keeps its promise of room. Whoever tries it again takes no other.
+// An expansion that fails and cannot be undone keeps its promise of room. A retry takes no more.
 func TestFailedExpandTakesRoomOnce(t *testing.T) {
 	const some, more = 6 << 20, 8 << 20
 	for _, pool := range []string{"image", "directory"} {
@@ -21,7 +21,7 @@ func TestFailedExpandTakesRoomOnce(t *testing.T) {
 			expand := func(handle string, size int64) error {
 				return second(f.Expand(t.Context(), handle, backends.CapacityRange{RequiredBytes: size}))
 			}
-			must(t, os.Remove(staging)) // No record can be replaced: neither by the new one nor by the old.
+			must(t, os.Remove(staging)) // No record can be replaced, neither by the new one nor by the old one.
 			for range 3 {
 				for _, handle := range []string{v.Handle, other.Handle} {
 					hasKind(t, "Expand", expand(handle, more), backends.Unavailable, "interrupted")
@@ -39,7 +39,7 @@ func TestFailedExpandTakesRoomOnce(t *testing.T) {
 	}
 }
 
-// An image that was being grown already, when a further expansion fails, is not cut: it has a size in between.
+// An image that was already being grown when a further expansion fails is not truncated: its size is in between.
 func TestFailedExpandLeavesWhatWasBeingGrown(t *testing.T) {
 	const image, most = 12 << 20, 16 << 20
 	f := newFixture(t)
@@ -66,7 +66,7 @@ func TestFailedExpandLeavesWhatWasBeingGrown(t *testing.T) {
 	f.promised(most)
 }
 
-// growingFails is a growth that comes as far as the record on disk, and of which nothing can be taken back.
+// growingFails is a growth that fails after the record was written and cannot be undone.
 type growingFails struct{}
 
 func (growingFails) extend(_ context.Context, v *volume, record *volumeRecord) error {
@@ -76,8 +76,8 @@ func (growingFails) extend(_ context.Context, v *volume, record *volumeRecord) e
 
 func (growingFails) shrink(*volume, *volumeRecord) error { return errors.New("taking it back fails") }
 
-// A directory has no size that its record could hide: that says the old one again. An image is as large as it became:
-// its record tells on, and the next start finishes what it says.
+// A directory's data does not depend on the size in its record, so the record gets the old size back. An image stays as
+// large as it became: its record keeps the intent, and the next start completes it.
 func TestFailedGrowthThatCannotBeTakenBack(t *testing.T) {
 	const old, wanted = 4 << 20, 8 << 20
 	for pool, want := range map[string]struct{ size, from, later int64 }{
@@ -99,7 +99,7 @@ func TestFailedGrowthThatCannotBeTakenBack(t *testing.T) {
 			if after.SizeBytes != want.size || after.ExpandingFromBytes != want.from {
 				t.Errorf("the record says %d bytes, from %d, want %+v", after.SizeBytes, after.ExpandingFromBytes, want)
 			}
-			f.promised(wanted) // Nobody knows what it has.
+			f.promised(wanted) // Its size is unknown.
 			f.reopen()
 			got, err := f.Get(t.Context(), v.Handle)
 			must(t, err)

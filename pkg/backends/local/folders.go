@@ -27,11 +27,10 @@ func folders() []string {
 
 func (p *pool) folder(name string) string { return filepath.Join(p.path, name) }
 
-// entry is the path of an entry of a folder.
 func (p *pool) entry(folder, name string) string { return filepath.Join(p.path, folder, name) }
 
-// entries are the paths of all entries of a folder, none where it cannot be read. It is read when somebody asks for the
-// first, which pools that share their blocks never do.
+// entries returns the paths of all entries of a folder; none if the folder cannot be read. It reads the folder when the
+// first path is requested, which never happens for pools that share blocks.
 func (p *pool) entries(folder string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		found, err := os.ReadDir(p.folder(folder))
@@ -46,5 +45,5 @@ func (p *pool) entries(folder string) iter.Seq[string] {
 	}
 }
 
-// unique makes a name that nothing else has.
+// unique returns a name that is unique.
 func unique(handle string) string { return handle + "." + rand.Text() }

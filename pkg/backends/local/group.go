@@ -17,7 +17,7 @@ type group struct {
 	members []*snapshot
 }
 
-// newGroup makes the group and its members of what the record says.
+// newGroup creates the group and its members from the record.
 func newGroup(p *pool, dir string, record *groupRecord) *group {
 	g := &group{guard: newGuard(), pool: p, dir: dir, record: record}
 	for i := range record.Members {
@@ -27,7 +27,7 @@ func newGroup(p *pool, dir string, record *groupRecord) *group {
 	return g
 }
 
-// cost is what the group takes from the ledger.
+// cost is how many bytes the group takes from the ledger.
 func (r *groupRecord) cost() int64 {
 	var sum int64
 	for _, m := range r.Members {
@@ -36,7 +36,7 @@ func (r *groupRecord) cost() int64 {
 	return sum
 }
 
-// handles are those of the group and of its members.
+// handles returns the handles of the group and of its members.
 func (r *groupRecord) handles() []string {
 	handles := []string{r.Handle}
 	for _, m := range r.Members {
@@ -74,7 +74,7 @@ func (e *grouping) GetGroup(_ context.Context, handle string) (result *backends.
 	return e.describeGroup(g), nil
 }
 
-// ownAll owns the group and then its members, which others may be restoring from.
+// ownAll owns the group and then its members, which restores may be reading.
 func (g *group) ownAll(ctx context.Context) (release func(), err error) {
 	release, err = g.own(ctx)
 	if err != nil {

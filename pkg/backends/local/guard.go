@@ -9,29 +9,29 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// everyone is more than will ever share a guard.
+// everyone is more than the number of holders that ever share a guard.
 const everyone = 1 << 40
 
-// guard orders what is done to one volume or snapshot: many may share it, or one may own it. First come,
-// first served; and unlike a sync.RWMutex it stops waiting when the context ends.
+// guard orders the operations on one volume or snapshot: many may share it, or one may own it, first come, first
+// served. Unlike a sync.RWMutex it stops waiting when the context ends.
 type guard struct {
 	tokens *semaphore.Weighted
-	gone   atomic.Bool // what is guarded was deleted; set by an owner
+	gone   atomic.Bool // the guarded item was deleted; set by an owner
 }
 
 func newGuard() *guard { return &guard{tokens: semaphore.NewWeighted(everyone)} }
 
-// share keeps owners out until release is called. Kinds: NotFound when it was deleted; Busy when the context
-// ends first.
+// share keeps owners out until release is called. Kinds: NotFound when the item was deleted; Busy when the context ends
+// first.
 func (g *guard) share(ctx context.Context) (release func(), err error) { return g.take(ctx, 1) }
 
-// own keeps everybody else out until release is called. Kinds: as share.
+// own keeps all others out until release is called. Kinds: as share.
 func (g *guard) own(ctx context.Context) (release func(), err error) { return g.take(ctx, everyone) }
 
-// ownNow keeps everybody else out until release is called, unless somebody has it, or it was deleted.
+// ownNow is own without waiting. It fails if the guard is held or the item was deleted.
 func (g *guard) ownNow() (release func(), ok bool) { return g.takeNow(everyone) }
 
-// shareNow keeps owners out until release is called, unless there is one, or it was deleted.
+// shareNow is share without waiting. It fails if an owner holds the guard or the item was deleted.
 func (g *guard) shareNow() (release func(), ok bool) { return g.takeNow(1) }
 
 func (g *guard) takeNow(n int64) (release func(), ok bool) {

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// The prefixes tell handles apart for people, and the tokens of one enumeration from those of another.
+// The prefixes distinguish handles for readers, and the tokens of one enumeration from those of another.
 const (
 	volumePrefix   = "lv-"
 	snapshotPrefix = "ls-"
 	groupPrefix    = "lg-"
 )
 
-// handleOf makes the handle of what has the name. The same name always has the same handle, so that reserving
-// a handle reserves the name, across restarts too; and it is fit for a file name whatever the name is.
+// handleOf returns the handle for the name. The same name always has the same handle, even across restarts, so that
+// reserving the handle reserves the name. The handle is valid in a file name, whatever the name is.
 func handleOf(prefix, name string) string { return prefix + digest(prefix, name) }
 
-// memberHandle makes the handle of a group's n-th snapshot. No name of a snapshot leads to it.
+// memberHandle returns the handle of a group's n-th snapshot. No name of a snapshot results in this handle.
 func memberHandle(group string, n int) string {
 	return snapshotPrefix + digest("member", group+"/"+strconv.Itoa(n))
 }

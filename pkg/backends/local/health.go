@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
-// Health looks at the pool and at the volume's directory or image. Kinds: NotFound; Busy.
+// Health checks the pool and the volume's directory or image. Kinds: NotFound; Busy.
 func (e *engine) Health(ctx context.Context, handle string) (issues []backends.HealthIssue, err error) {
 	defer annotate(&err, "check volume", handle)
 	v, err := e.stock.volumes.get(handle)
@@ -23,8 +23,8 @@ func (e *engine) Health(ctx context.Context, handle string) (issues []backends.H
 	return e.health(ctx, v)
 }
 
-// ListHealth returns the volumes that are not well, in the order of their handles. Kinds: Busy for a token
-// that is not ListHealth's.
+// ListHealth returns the volumes with health issues, in the order of their handles. Kinds: Busy for a token that is not
+// ListHealth's.
 func (e *engine) ListHealth(ctx context.Context,
 	page backends.Page) (unwell []backends.VolumeHealth, next string, err error) {
 	defer annotate(&err, "check volumes", "")
@@ -46,7 +46,7 @@ func (e *engine) ListHealth(ctx context.Context,
 		}
 		found = append(found, entry[backends.VolumeHealth]{handle: v.handle,
 			item: backends.VolumeHealth{Handle: v.handle, Issues: issues}})
-		if page.Limit > 0 && len(found) > page.Limit { // One more than asked for: so there is a next page.
+		if page.Limit > 0 && len(found) > page.Limit { // One more than the limit shows that there is a next page.
 			break
 		}
 	}
@@ -64,8 +64,8 @@ func (e *engine) healthOf(ctx context.Context, v entry[*volume]) ([]backends.Hea
 	return e.health(ctx, v.item)
 }
 
-// health looks without a lock, and believes that something is wrong only when it still is while nobody
-// changes the volume: one that is just being deleted is not damaged.
+// health looks without a lock. It reports issues only if they persist while nothing changes the volume, because a
+// volume that is just being deleted is not damaged.
 func (e *engine) health(ctx context.Context, v *volume) ([]backends.HealthIssue, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (e *engine) health(ctx context.Context, v *volume) ([]backends.HealthIssue,
 	return v.look(), nil
 }
 
-// look looks at the data as well when the pool can only be read: pods read it, and it may be lost.
+// look checks the data even if the pool is read-only: pods read the data, and it may be lost.
 func (v *volume) look() []backends.HealthIssue {
 	problem := v.pool.problem()
 	switch {
@@ -97,7 +97,7 @@ func (v *volume) look() []backends.HealthIssue {
 }
 
 func (v *volume) lookAtData() []backends.HealthIssue {
-	size := v.record.Load().size() // Read before the image is looked at, which may be growing.
+	size := v.record.Load().size() // Read before the image is checked, which may be growing.
 	info, err := os.Lstat(v.data())
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -108,7 +108,7 @@ func (v *volume) lookAtData() []backends.HealthIssue {
 	return v.pool.storage.look(v.data(), info, size)
 }
 
-// replaced tells of data that is something else.
+// replaced returns the issue of data that was replaced by another kind of file.
 func replaced(path string, info os.FileInfo) []backends.HealthIssue {
 	return lost("DataReplaced", fmt.Sprintf("%s is %s: restore it from a backup", path, info.Mode()))
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// holding is how many bytes things have of those that they were promised, and how many were free when that was found
-// out: what they have given back since must not count twice.
+// holding is how many of their promised bytes items hold, and how many bytes were free at the time of the count. Bytes
+// that items have given back since must not count twice.
 type holding struct{ bytes, free int64 }
 
 // atMost bounds the bytes.
@@ -27,7 +27,7 @@ func (h *holding) add(other holding) {
 	}
 }
 
-// blocksOf is how many bytes of blocks a file has, at most those that it can hold; none for one that is gone.
+// blocksOf is how many bytes of blocks a file has, at most its size; 0 if the file is gone.
 func blocksOf(info os.FileInfo, err error) int64 {
 	if err != nil {
 		return 0
@@ -39,23 +39,22 @@ func blocksOf(info os.FileInfo, err error) int64 {
 	return min(stat.Blocks*512, info.Size())
 }
 
-// shares reports whether a copy in the pool may have its blocks in common with its source, as long as that is not known
-// too.
+// shares reports whether a copy in the pool may share blocks with its source. As long as that is unknown, it may.
 func (p *pool) shares() bool { return p.reflink.Load() || !p.probed.Load() }
 
-// isCopy reports whether the volume may have blocks in common with others.
+// isCopy reports whether the volume may share blocks with others.
 func (v *volume) isCopy() bool {
 	r := v.record.Load()
 	return v.pool.shares() && (r.SourceSnapshot != "" || r.SourceVolume != "") && r.Allocation != full
 }
 
-// thing is as much of a volume or snapshot as tells what room it has.
+// thing has the fields of a volume or snapshot that its room depends on.
 type thing struct {
 	*measured
 	path     string
 	size     int64
 	snapshot bool
-	shared   bool // whether it may have blocks in common with others
+	shared   bool // whether it may share blocks with others
 }
 
 func (v *volume) thing() thing {
@@ -67,11 +66,11 @@ func (s *snapshot) thing() thing {
 		shared: s.pool.shares()}
 }
 
-// nothingHeld is for who does not want to look.
+// nothingHeld is for callers that skip the count.
 func nothingHeld([]*pool) holding { return holding{free: math.MaxInt64} }
 
-// held is what all that is in the pools has of what was promised. It looks at last where a thing is first: what is made
-// or deleted meanwhile is not counted twice.
+// held returns how many promised bytes the items in the pools hold. It looks last where an item is first, so that items
+// created or deleted meanwhile are not counted twice.
 func (s *stock) held(pools []*pool) holding {
 	sum := holding{free: math.MaxInt64}
 	for _, p := range pools {
@@ -93,8 +92,8 @@ func (s *stock) held(pools []*pool) holding {
 	return sum
 }
 
-// owed is how many bytes the pools need beyond what they have promised: a snapshot that was promised nothing, and has
-// its blocks in common with its volume, lacks them once the volume is overwritten.
+// owed is how many bytes the pools need beyond their promises. A snapshot without a promise that shares blocks with its
+// volume needs them once the volume is overwritten.
 func (s *stock) owed(pools []*pool) (sum int64) {
 	if !slices.ContainsFunc(pools, (*pool).owesSnapshots) {
 		return 0
@@ -107,13 +106,14 @@ func (s *stock) owed(pools []*pool) (sum int64) {
 	return sum
 }
 
-// owesSnapshots reports whether the pool has promised its snapshots nothing, and may owe them all.
+// owesSnapshots reports whether the pool has promised its snapshots nothing and may need space for them.
 func (p *pool) owesSnapshots() bool { return !p.storage.promisesSnapshots && p.shares() }
 
-// heldIn is what the data in a folder holds that is on no shelf, because it is being made or removed.
+// heldIn is how many bytes the data in a folder holds. The items in it are on no shelf, because they are being created
+// or removed.
 func (p *pool) heldIn(folder string) int64 { return p.heldBelow(p.entries(folder)) }
 
-// heldBy is what the data in one entry of such a folder holds.
+// heldBy is how many bytes the data in one entry of such a folder holds.
 func (p *pool) heldBy(path string) int64 { return p.heldBelow(slices.Values([]string{path})) }
 
 func (p *pool) heldBelow(dirs iter.Seq[string]) int64 {

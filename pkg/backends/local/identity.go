@@ -11,23 +11,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// The names in the data directory, and that of the file which makes a directory a pool.
+// The names in the data directory, and the name of the file that makes a directory a pool.
 const (
 	poolsFolder = "pools" // pools without a path of their own
 	knownFolder = "known" // the identity of each pool that was ever opened, by name
 	poolFile    = "pool.json"
 )
 
-// poolRecord is a pool's identity, as pool.json and, the same, in the data directory.
+// poolRecord is a pool's identity. The pool has it as pool.json, and the data directory has a copy.
 type poolRecord struct {
 	Version int      `json:"version"`
 	ID      string   `json:"id"`
 	Type    poolType `json:"type"`
 }
 
-// identify makes sure that it is the one that was there before. A pool whose filesystem is
-// not mounted looks like an empty directory; to start with that would be to tell the orchestrator that every
-// volume has been deleted. Kinds: Unavailable; Invalid when its type has changed.
+// identify checks that the pool is the same one as before. A pool whose filesystem is not mounted looks like an empty
+// directory. To start with that would report every volume as deleted to the orchestrator. Kinds: Unavailable; Invalid
+// when its type has changed.
 func (p *pool) identify(dataDir string) error {
 	known := filepath.Join(dataDir, knownFolder, p.name)
 	before, err := readPoolRecord(known)
@@ -60,7 +60,7 @@ func (p *pool) identify(dataDir string) error {
 	return errors.Join(writePoolRecord(own, record), writePoolRecord(known, record))
 }
 
-// readPoolRecord returns nil when there is none.
+// readPoolRecord returns nil if there is no record.
 func readPoolRecord(path string) (*poolRecord, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,7 +76,7 @@ func readPoolRecord(path string) (*poolRecord, error) {
 	return record, nil
 }
 
-// writePoolRecord writes the record unless it is there already.
+// writePoolRecord writes the record unless the file already has these contents.
 func writePoolRecord(path string, record *poolRecord) error {
 	data, err := encode(record)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// allocationStep is how many bytes are allocated between two looks at the context.
+// allocationStep is how many bytes are allocated between two checks of the context.
 const allocationStep = 1 << 30
 
-// checkImage refuses an image that is shorter than its record says: what is gone would read as zeros. Kinds:
+// checkImage refuses an image that is shorter than its record says: the missing part would read as zeros. Kinds:
 // Unavailable.
 func checkImage(info os.FileInfo, size int64) error {
 	if !info.Mode().IsRegular() {
@@ -36,9 +36,8 @@ func makeImage(path string) error {
 	return file.Close()
 }
 
-// growImage gives an image at least the size, with all its blocks when its allocation is full, durably. It
-// may be in use: what is in it is not touched. A failure leaves it with some size from the old to the new
-// one.
+// growImage gives an image at least the size, durably, with all its blocks if its allocation is full. The image may be
+// in use: its contents are not touched. After a failure its size is between the old and the new one.
 func growImage(ctx context.Context, path string, size int64, allocation string) error {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -62,8 +61,7 @@ func resizeImage(ctx context.Context, file *os.File, size int64, allocation stri
 	return file.Truncate(size)
 }
 
-// allocateImage has the filesystem set aside every block of the image that it does not have yet
-// (fallocate(2)).
+// allocateImage has the filesystem allocate every block that the image does not have yet (fallocate(2)).
 func allocateImage(ctx context.Context, file *os.File, size int64) error {
 	for offset := int64(0); offset < size; offset += allocationStep {
 		if err := ctx.Err(); err != nil {

@@ -43,13 +43,13 @@ func (images) owes(dir string, _ func(string) int64) (sum int64) {
 	return sum
 }
 
-// imagesIn are the images that can be looked at in the folder of a volume, a snapshot or a group.
+// imagesIn returns the images in the folder of a volume, a snapshot or a group, as far as stat(2) succeeds.
 func imagesIn(dir string) (found []os.FileInfo) {
 	files := os.DirFS(dir)
 	for _, pattern := range []string{imageData, "*/" + imageData} {
 		names, err := fs.Glob(files, pattern)
 		if err != nil {
-			continue // It would be a wrong pattern.
+			continue // The pattern would be invalid.
 		}
 		for _, name := range names {
 			if info, err := fs.Stat(files, name); err == nil {
@@ -60,7 +60,7 @@ func imagesIn(dir string) (found []os.FileInfo) {
 	return found
 }
 
-// ownBytes are those of an image that it has in common with no other.
+// ownBytes is how many bytes of an image are not shared with another.
 func ownBytes(ctx context.Context, path string) (int64, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
-// images are the storage whose volumes are files, each of which a node attaches as a loop device.
+// images is the storage for volumes that are files, which nodes attach as loop devices.
 type images struct{}
 
 func (images) fill(ctx context.Context, by copier, path string, record *volumeRecord, o *origin) error {
@@ -78,7 +78,7 @@ func (images) extend(ctx context.Context, v *volume, record *volumeRecord) error
 	return growImage(ctx, v.data(), record.SizeBytes, record.Allocation)
 }
 
-// shrink leaves an image alone that was being grown before: it has a size from the old to the new one.
+// shrink does not touch an image that was already being grown before: its size is between the old and the new one.
 func (images) shrink(v *volume, before *volumeRecord) error {
 	if before.ExpandingFromBytes != 0 {
 		return nil

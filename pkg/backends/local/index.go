@@ -9,25 +9,25 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// indexFolder is where the data directory keeps the indexes of the pools, by name.
+// indexFolder is the folder of the data directory with the pools' indexes, by pool name.
 const indexFolder = "held"
 
-// pathLink is the name in an index of the link to its pool. It is there when the index is complete.
+// pathLink is the name, in an index, of the link to its pool. It exists if the index is complete.
 const pathLink = "path"
 
-// index is a folder with an empty file for each handle that a pool may hold. It tells what is in a pool that cannot be
-// read, so that its handles are neither forgotten nor given out again. A handle is in it before it is in the pool.
+// index is a folder with an empty file for each handle that a pool may hold. It lists the contents of a pool that
+// cannot be read, so that no handle is forgotten or reused. A handle is in it before it is in the pool.
 type index struct {
 	dir   string
-	apart bool // whether the pool is on another filesystem, which may come back from a power failure when this one has not
+	apart bool // whether the pool is on another filesystem, which may survive a power failure with newer contents
 }
 
 func indexOf(dataDir, pool string) index {
 	return index{dir: filepath.Join(dataDir, indexFolder, pool)}
 }
 
-// add enters handles. What is on one filesystem with the pool is made durable by what follows there; should it not be,
-// the pool can be read where the index can.
+// add adds handles. On the same filesystem as the pool, the entries become durable with the next step there. Even if
+// they did not, the pool is readable whenever the index is.
 func (x index) add(handles ...string) error {
 	for _, handle := range handles {
 		file, err := os.OpenFile(filepath.Join(x.dir, handle), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -44,7 +44,7 @@ func (x index) add(handles ...string) error {
 	return nil
 }
 
-// drop takes handles out. An entry that stays does no harm while the pool can be read.
+// drop removes handles. An entry that remains does no harm while the pool can be read.
 func (x index) drop(handles ...string) {
 	for _, handle := range handles {
 		_ = os.Remove(filepath.Join(x.dir, handle)) // The next start of the pool tries again.
@@ -60,7 +60,7 @@ func (x index) has(handle string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-// read returns the handles, and where the pool is if the index is complete.
+// read returns the handles, and the pool's path if the index is complete.
 func (x index) read() (handles []string, path string, err error) {
 	entries, err := os.ReadDir(x.dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -81,7 +81,7 @@ func (x index) read() (handles []string, path string, err error) {
 	return handles, path, nil
 }
 
-// complete enters what the pool was found to hold, and returns what it does not hold.
+// complete adds the handles that the pool was found to hold, and returns the handles that it does not hold.
 func (x index) complete(have []string, path string) (extra []string, err error) {
 	listed, at, err := x.read()
 	if err != nil {

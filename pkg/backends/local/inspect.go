@@ -8,10 +8,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// fullBelow is how few free bytes make a filesystem full: less than the least image.
+// fullBelow is the number of free bytes below which a filesystem is full: the smallest image.
 const fullBelow = leastImage
 
-// Inspect looks at each pool's directory and free space, and tells of what cannot be used.
+// Inspect checks each pool's directory and free space, and reports pools and items that cannot be used.
 func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, err error) {
 	defer annotate(&err, "inspect pools", "")
 	for _, p := range e.pools {
@@ -42,7 +42,7 @@ func (e *engine) Inspect(ctx context.Context) (issues []backends.StorageIssue, e
 	return issues, nil
 }
 
-// inspectEntries tells of what cannot be used in a pool that is served.
+// inspectEntries reports the unusable items of a pool that is served.
 func (e *engine) inspectEntries(p *pool) *backends.StorageIssue {
 	count, issue := 0, &backends.StorageIssue{}
 	for _, s := range e.stock.shelves() {
@@ -59,7 +59,7 @@ func (e *engine) inspectEntries(p *pool) *backends.StorageIssue {
 	return issue
 }
 
-// inspectBounds tells of volumes whose sizes are not enforced, though they were.
+// inspectBounds reports volumes whose sizes are no longer enforced.
 func (p *pool) inspectBounds() *backends.StorageIssue {
 	if message := p.unbounded.Load(); message != nil {
 		return &backends.StorageIssue{Reason: "SizesNotEnforced", Message: *message}

@@ -14,26 +14,26 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// waste is something in trash/ that is to be removed.
+// waste is an item in trash/ that is to be removed.
 type waste struct {
 	path string
-	size int64 // to be given back to the ledger when it is gone
-	told bool  // that it could not be removed
+	size int64 // given back to the ledger when it is gone
+	told bool  // whether a failed removal was logged
 }
 
-// janitor removes a pool's trash in the background, one thing at a time, so that a deletion takes no longer
-// than a rename however much there is to remove.
+// janitor removes a pool's trash in the background, one item at a time, so that a deletion takes no longer than a
+// rename, however much there is to remove.
 type janitor struct {
 	log    *slog.Logger
 	ledger *ledger
-	ctx    context.Context // the lifetime of the work in the background, which is no request's
+	ctx    context.Context // the lifetime of the background work, which belongs to no request
 	stop   context.CancelFunc
 
 	group background.Group
 
 	mu     sync.Mutex
 	queue  []waste
-	failed []waste // what could not be removed, to be tried again
+	failed []waste // items that could not be removed, to be retried
 	works  bool
 }
 
@@ -42,7 +42,7 @@ func newJanitor(log *slog.Logger, l *ledger) *janitor {
 	return &janitor{log: log, ledger: l, ctx: ctx, stop: stop}
 }
 
-// add has something removed.
+// add queues an item for removal.
 func (j *janitor) add(w waste) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -53,7 +53,6 @@ func (j *janitor) add(w waste) {
 	}
 }
 
-// work removes until nothing is left to remove.
 func (j *janitor) work() {
 	for {
 		w, ok := j.next()
@@ -68,7 +67,7 @@ func (j *janitor) work() {
 	}
 }
 
-// remove removes something, and of what was tried before the pieces into which tree.Remove has taken it apart.
+// remove removes an item and, if that was tried before, the pieces into which tree.Remove has split it.
 func (j *janitor) remove(w waste) error {
 	if err := tree.Remove(j.ctx, w.path); err != nil || !w.told {
 		return err
@@ -89,7 +88,7 @@ func (j *janitor) remove(w waste) error {
 	return nil
 }
 
-// keep has something tried again that could not be removed, and says so once.
+// keep queues an item that could not be removed for a retry, and logs that once.
 func (j *janitor) keep(w waste, err error) {
 	if !w.told {
 		j.log.Warn("trash could not be removed: its space stays taken, and it is tried again", "path", w.path, "error", err)
@@ -98,14 +97,14 @@ func (j *janitor) keep(w waste, err error) {
 	j.later(w)
 }
 
-// later has something removed when what does not work is tried again.
+// later queues an item for the next retry.
 func (j *janitor) later(w waste) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.failed = append(j.failed, w)
 }
 
-// again has everything removed that could not be removed before.
+// again retries all items that could not be removed.
 func (j *janitor) again() {
 	j.mu.Lock()
 	failed := j.failed
@@ -128,19 +127,19 @@ func (j *janitor) next() (waste, bool) {
 	return w, true
 }
 
-// wait returns when nothing is being removed any more. Kinds: Busy when something is at the end of the context.
+// wait waits until nothing is being removed. Kinds: Busy when a removal is still running at the end of the context.
 func (j *janitor) wait(ctx context.Context) error { return j.group.Wait(ctx) }
 
-// close waits for the work to end, and ends it halfway to the end of the context: between two files it looks whether it
-// should. Kinds: as of end.
+// close waits for the work to end. After half of the context's time it stops the work, which checks for that between
+// two files. Kinds: as of end.
 func (j *janitor) close(ctx context.Context) error {
 	half, cancel := halfway(ctx)
 	defer cancel()
-	_ = j.wait(half) // What is left then is told to end.
+	_ = j.wait(half) // Work that is left then is stopped.
 	return j.end(ctx)
 }
 
-// end ends the work, and waits for that. Kinds: Busy when it has not ended by the end of the context.
+// end stops the work and waits for its end. Kinds: Busy when it has not ended by the end of the context.
 func (j *janitor) end(ctx context.Context) error {
 	j.stop()
 	return j.wait(ctx)

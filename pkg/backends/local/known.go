@@ -11,20 +11,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// knownPool is a pool that was served before, as the data directory knows it.
+// knownPool is the data directory's record of a pool that was served before.
 type knownPool struct {
 	name     string
-	id       string   // empty when that cannot be read
-	poolType poolType // as id
-	path     string   // where it was; empty when nobody noted that
-	handles  []string // what it may hold
-	complete bool     // whether it holds nothing else
+	id       string   // empty if it cannot be read
+	poolType poolType // empty if it cannot be read
+	path     string   // the last known path; empty if none was recorded
+	handles  []string // the handles that it may hold
+	complete bool     // whether it holds no other handles
 }
 
-// isEmpty reports whether the pool is known to hold nothing, so that nobody misses it.
+// isEmpty reports whether the pool is known to hold nothing, so that its absence does not matter.
 func (k *knownPool) isEmpty() bool { return k.complete && len(k.handles) == 0 }
 
-// why says why a pool that the configuration does not name is not served.
+// why says why the pool is not served.
 func (k *knownPool) why() error {
 	where := ""
 	if k.path != "" {
@@ -34,7 +34,7 @@ func (k *knownPool) why() error {
 		"or name it under retired to give up what is in it", k.name, where)
 }
 
-// knownPools returns all pools that were ever served, unless they were forgotten.
+// knownPools returns all pools that were ever served and not forgotten.
 func (e *engine) knownPools() ([]*knownPool, error) {
 	entries, err := os.ReadDir(filepath.Join(e.dataDir, knownFolder))
 	if err != nil {
@@ -42,14 +42,14 @@ func (e *engine) knownPools() ([]*knownPool, error) {
 	}
 	var pools []*knownPool
 	for _, entry := range entries {
-		if isPoolName(entry.Name()) { // Else it is a draft.
+		if isPoolName(entry.Name()) { // Other names are drafts.
 			pools = append(pools, e.knownPool(entry.Name()))
 		}
 	}
 	return pools, nil
 }
 
-// knownPool finds out what is known of a pool. What cannot be read is not known.
+// knownPool returns what is known of a pool. What cannot be read counts as unknown.
 func (e *engine) knownPool(name string) *knownPool {
 	k := &knownPool{name: name}
 	if record, err := readPoolRecord(filepath.Join(e.dataDir, knownFolder, name)); err == nil && record != nil {
@@ -63,8 +63,7 @@ func (e *engine) knownPool(name string) *knownPool {
 	return k
 }
 
-// scan looks for what the pool holds where it was, or where a pool without a path of its own is. An older version of
-// the driver kept no index.
+// scan looks for the pool's contents at its last or default path. Older versions of the driver kept no index.
 func (e *engine) scan(k *knownPool) {
 	p := &pool{path: cmp.Or(k.path, filepath.Join(e.dataDir, poolsFolder, k.name)), storage: k.poolType.storage()}
 	var owes owing
@@ -86,13 +85,13 @@ func (e *engine) scan(k *knownPool) {
 	k.path, k.handles, k.complete = p.path, append(k.handles, without(handles, k.handles)...), true
 }
 
-// is reports whether the pool with the identity is at the path, and no other, or none.
+// is reports whether the pool with this identity is at the path.
 func (p *pool) is(id string) bool {
 	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
 	return err == nil && record != nil && record.ID == id
 }
 
-// list returns the handles of all that the pool's folders hold, members of groups included; nil when they cannot be
+// list returns the handles of everything in the pool's folders, including members of groups; nil if they cannot be
 // read.
 func (p *pool) list() []string {
 	handles := []string{}
@@ -116,14 +115,14 @@ func (p *pool) list() []string {
 	return handles
 }
 
-// leftPool returns the pool of that name which the configuration does not name, or nil.
+// leftPool returns the pool of this name that is no longer in the configuration, or nil.
 func (e *engine) leftPool(name string) *knownPool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.left[name]
 }
 
-// leftPools returns all pools that the configuration does not name, in the order of their names.
+// leftPools returns all pools that are no longer in the configuration, in the order of their names.
 func (e *engine) leftPools() []*knownPool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,7 +134,8 @@ func (e *engine) leftPools() []*knownPool {
 	return pools
 }
 
-// noteKnown notes all that was ever served and not deleted, before any pool is opened: what is not found again is away.
+// noteKnown notes, before any pool is opened, all that was ever served and not deleted. What is not found again is
+// away.
 func (e *engine) noteKnown(s settings) error {
 	known, err := e.knownPools()
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *engine) noteKnown(s settings) error {
 	return nil
 }
 
-// exclude notes that what a pool holds cannot be used.
+// exclude records that the contents of a pool cannot be used.
 func (e *engine) exclude(k *knownPool, a *away) {
 	for _, handle := range k.handles {
 		e.stock.shelfOf(handle).exclude(handle, a)
@@ -172,7 +172,7 @@ func (e *engine) exclude(k *knownPool, a *away) {
 	}
 }
 
-// recognize forgets the former name of a pool that has just been opened under another.
+// recognize forgets the former name of a pool that was just opened under another.
 func (e *engine) recognize(p *pool) {
 	for _, k := range e.leftPools() {
 		if k.id != p.id {
@@ -193,8 +193,8 @@ func (e *engine) recognize(p *pool) {
 	}
 }
 
-// forget removes what the data directory knows of a pool: the identity last, so that it is known as long as anything
-// is.
+// forget removes the data directory's records of a pool, and does not touch the pool. The identity goes last, so that
+// the pool stays known as long as any record remains.
 func (e *engine) forget(name string) error {
 	if err := os.RemoveAll(indexOf(e.dataDir, name).dir); err != nil {
 		return err

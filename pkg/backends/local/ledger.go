@@ -14,16 +14,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// ledger keeps account of the sizes that a pool has promised, so that two who come at once do not both get
-// the last room. What is deleted stays on it until it is removed from disk.
+// ledger tracks the sizes that a pool has promised, so that two concurrent callers do not both get the last room. A
+// deleted item counts until it is removed from disk.
 type ledger struct {
 	pool       string
 	path       string
-	self       os.FileInfo // the directory as it was when the pool was opened
-	capacity   int64       // as configured; 0 for none of its own
-	overcommit float64     // how much may be promised for each byte that is there
-	reserve    reserve     // how much of it is kept free
-	disk       *disk       // what is there, shared with other pools
+	self       os.FileInfo // the directory as of when the pool was opened
+	capacity   int64       // as configured; 0 for no limit of its own
+	overcommit float64     // how many bytes may be promised for each byte that exists
+	reserve    reserve     // how much of the filesystem is kept free
+	disk       *disk       // the filesystem, shared with other pools
 
 	mu       sync.Mutex
 	promised int64
@@ -35,13 +35,13 @@ func newLedger(p *pool) *ledger {
 		reserve: s.reserve}
 }
 
-// room is how much more a pool can promise, and why it is not more.
+// room is how much more a pool can promise, with the reason why it is not more.
 type room struct {
 	available int64
 	because   func() string
 }
 
-// take promises so many bytes. One decides at a time for all pools of a filesystem, and looks at each volume only when
+// take promises size bytes. One decision runs at a time for all pools of a filesystem. It looks at each volume only if
 // the free space is less than all that may be written. Kinds: Exhausted; Unavailable when the filesystem does not
 // answer.
 func (l *ledger) take(ctx context.Context, size int64) error {
@@ -66,16 +66,16 @@ func (l *ledger) takeNow(size int64) error {
 	return nil
 }
 
-// room is how much more can be promised. Kinds: Unavailable when the filesystem does not answer.
+// room returns how much more can be promised. Kinds: Unavailable when the filesystem does not answer.
 func (l *ledger) room(ctx context.Context) (room, error) {
 	return decide(ctx, l, func() (room, error) { return l.look(l.disk.disks.stock.held) }, nil)
 }
 
-// freeNow is how much is free. Kinds: Unavailable when the filesystem does not answer.
+// freeNow returns how many bytes are free. Kinds: Unavailable when the filesystem does not answer.
 func (l *ledger) freeNow(ctx context.Context) (int64, error) { return decide(ctx, l, l.free, nil) }
 
-// decide has it decided about room while nobody else does for the same filesystem, and gives up on one that does not
-// answer: a decision that comes later is undone. Kinds: the work's; Unavailable.
+// decide runs work, one at a time for each filesystem. It gives up on a filesystem that does not answer, and undoes a
+// decision that completes later. Kinds: the work's; Unavailable.
 func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo func(T)) (T, error) {
 	w := l.disk.disks.waiting
 	ctx, cancel := context.WithTimeout(w.calls.With(ctx), w.limits.Look)
@@ -87,9 +87,8 @@ func decide[T any](ctx context.Context, l *ledger, work func() (T, error), undo 
 	}, undo)
 }
 
-// look compares what is promised with what there is: the free space, and what volumes hold of their promises already.
-// Each is read in such an order that what changes meanwhile makes the room smaller than it is. Nobody else
-// decides meanwhile.
+// look compares the promises with the free space and what volumes already hold of their promises. Its order of reading
+// is such that concurrent changes can only make the room smaller than it is. No other decision may run meanwhile.
 func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 	pools := l.disk.all()
 	for _, p := range pools {
@@ -124,8 +123,8 @@ func (l *ledger) look(holds func([]*pool) holding) (room, error) {
 	return r, nil
 }
 
-// The part of the free space that is not promised: the filesystem's own records of where a volume's blocks are, and
-// ours of the volume, take room too.
+// The part of the free space that is not promised. The filesystem's metadata and the driver's record of a volume take
+// room, too.
 const (
 	keptBack      = 1 << 20
 	keptBackShare = 128
@@ -133,7 +132,7 @@ const (
 
 func usable(free int64) int64 { return max(0, free-free/keptBackShare-keptBack) }
 
-// add promises what is there already, room or not.
+// add promises bytes that are already taken, whether there is room or not.
 func (l *ledger) add(size int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,20 +148,20 @@ func (l *ledger) sum() int64 {
 	return l.promised
 }
 
-// free asks the filesystem for its free space. Where that is not mounted now another one is below, whose space is not
-// the pool's. Kinds: Unavailable.
+// free asks the filesystem for its free space. If the filesystem is not mounted, the path is on another one, whose
+// space is not the pool's. Kinds: Unavailable.
 func (l *ledger) free() (int64, error) {
 	free, _, err := l.space()
 	return free, err
 }
 
-// space asks the filesystem for its free space and for its size, both as the kubelet counts them. Kinds: as of free.
+// space asks the filesystem for its free space and its size, both as the kubelet counts them. Kinds: as of free.
 func (l *ledger) space() (free, size int64, err error) {
 	dir, err := rawfile.Open(l.path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return 0, 0, l.silent(err)
 	}
-	defer func() { _ = dir.Close() }() // It was only looked at.
+	defer func() { _ = dir.Close() }() // It was only read.
 	info, err := dir.Stat()
 	if err != nil {
 		return 0, 0, l.silent(err)

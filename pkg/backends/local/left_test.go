@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// left is a backend with a volume, a snapshot and a group in a pool that the configuration names no more.
+// left returns a backend with a volume, a snapshot and a group in a pool that is no longer configured.
 func left(t *testing.T) (*fixture, *backends.Volume, []PoolConfig) {
 	t.Helper()
 	pools := []PoolConfig{{Name: "fast", Type: "image", Path: filepath.Join(t.TempDir(), "fast")},
@@ -35,7 +35,7 @@ func TestPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 		},
 		"and its disk is away": func(t *testing.T, _ *fixture, path string) []PoolConfig {
 			must(t, os.Rename(path, path+".away"))
-			t.Cleanup(func() { _ = os.RemoveAll(path + ".away") }) // It is back, unless the test failed.
+			t.Cleanup(func() { _ = os.RemoveAll(path + ".away") }) // It was moved back, unless the test failed.
 			return []PoolConfig{{Name: "directory", Type: "directory"}}
 		},
 		"only directories are left": func(*testing.T, *fixture, string) []PoolConfig {
@@ -63,7 +63,7 @@ func TestPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 			if _, err := f.Create(t.Context(), specIn("fast", "two")); !backends.Is(err, backends.Unavailable) {
 				t.Errorf("a new volume of the pool: %v", err)
 			}
-			must(t, f.Delete(t.Context(), f.create(f.pools[0].name, "another").Handle)) // What works is served.
+			must(t, f.Delete(t.Context(), f.create(f.pools[0].name, "another").Handle)) // Other pools are served.
 			f.shut()
 			if err := os.Rename(path+".away", path); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
@@ -79,7 +79,7 @@ func TestPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 	}
 }
 
-// mayBeAway checks that nobody is told that the volume is gone.
+// mayBeAway checks that no call reports the volume as gone.
 func (f *fixture) mayBeAway(handle string) {
 	f.Helper()
 	for what, err := range map[string]error{
@@ -104,7 +104,8 @@ func TestPoolsOfAnOlderVersionAreIndexedAtTheFirstStart(t *testing.T) {
 	f.isAway(v.Handle, pools[0].Path)
 }
 
-// TestPoolsBelowTheDataDirectoryNeedNoIndex has the pools of a driver without a configuration, which kept no index yet.
+// TestPoolsBelowTheDataDirectoryNeedNoIndex has the pools of a driver without a configuration, from a version without
+// indexes.
 func TestPoolsBelowTheDataDirectoryNeedNoIndex(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
@@ -208,7 +209,7 @@ func TestRetiredPool(t *testing.T) {
 	again := f.create("directory", "one")
 	f.shut()
 	f.options.Config = patient(pools...)
-	f.open() // The administrator has thought better of it.
+	f.open() // The administrator has reconsidered.
 	f.isAway(again.Handle, "same name")
 	must(t, f.Release(t.Context(), again.Handle))
 	if _, err := f.GetSnapshot(t.Context(), handleOf(snapshotPrefix, "one")); err != nil {
@@ -216,7 +217,7 @@ func TestRetiredPool(t *testing.T) {
 	}
 }
 
-// TestEmptyPoolThatIsNotConfiguredAnyMore has nobody alarmed about a pool in which nothing is.
+// TestEmptyPoolThatIsNotConfiguredAnyMore checks that an empty pool raises no alarm.
 func TestEmptyPoolThatIsNotConfiguredAnyMore(t *testing.T) {
 	f := newFixture(t)
 	must(t, f.Delete(t.Context(), f.create("directory", "one").Handle))

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// Limits are how long the backend waits for what may not answer, or takes a while. What is zero is as by default.
+// Limits are how long the backend waits for operations that may hang or take a while. A zero field means its default.
 type Limits struct {
-	Open    time.Duration // for pools to be opened at the start; what takes longer, or hangs, goes on in the background
-	Look    time.Duration // for one look at a pool
-	Reclaim time.Duration // for the space of what is being removed, in a request
+	Open    time.Duration // for pools to open at the start; slower pools go on opening in the background
+	Look    time.Duration // for one check of a pool
+	Reclaim time.Duration // for the space of items that are being removed, in a request
 }
 
 func (l Limits) orDefault() Limits {

@@ -23,7 +23,7 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 	return volumes, next, nil
 }
 
-// describeEntry is a volume as the contract has it: of one that was never read the handle and the place.
+// describeEntry returns the volume for the contract; one that was never read has only its handle and topology.
 func (e *engine) describeEntry(v entry[*volume]) *backends.Volume {
 	if v.item == nil {
 		return &backends.Volume{Handle: v.handle, Topology: []backends.Topology{maps.Clone(e.place)}}
@@ -41,7 +41,7 @@ func (e *engine) ListSnapshots(
 		return nil, "", err
 	}
 	entries := e.stock.snapshots.after(after, oneMore(page.Limit), func(s entry[*snapshot]) bool {
-		// Of what was never read the volume is not known.
+		// The volume of a snapshot that was never read is unknown.
 		return s.item != nil && (volume == "" || s.item.record.Volume == volume)
 	})
 	entries, next = pagetoken.Cut(entries, page.Limit, entry[*snapshot].key)
@@ -51,7 +51,7 @@ func (e *engine) ListSnapshots(
 	return snapshots, next, nil
 }
 
-// oneMore is how many entries a page is cut from: with one more than it has there is a next page. 0 stays all.
+// oneMore is how many entries to get for a page: one more shows that there is a next page. 0 means all.
 func oneMore(limit int) int {
 	if limit == 0 {
 		return 0
@@ -59,7 +59,7 @@ func oneMore(limit int) int {
 	return limit + 1
 }
 
-// startOf is the handle after which a page begins.
+// startOf returns the handle after which a page begins.
 func startOf(ctx context.Context, prefix string, page backends.Page) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err

@@ -18,7 +18,7 @@ type report struct {
 	trash, drafts, quarantined, grown, thawed int
 }
 
-// load reads all that a pool has, repairs what a crash left behind, and reports it. Nobody sees anything of it yet.
+// load reads all of a pool, repairs what a crash left behind, and logs it. No call sees the results yet.
 func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 	var r report
 	c := &contents{away: map[string]*away{}}
@@ -46,11 +46,11 @@ func (e *engine) load(ctx context.Context, p *pool) (*contents, error) {
 	return c, nil
 }
 
-// entryFolders are those of a pool with volumes, snapshots and groups.
+// entryFolders returns the folders for volumes, snapshots and groups.
 func entryFolders() []string { return []string{volumesFolder, snapshotsFolder, groupsFolder} }
 
-// keepMoves makes durable what was found in its place. A process that was killed may have moved it there, and have told
-// nobody; a loss of power must not undo that once somebody is told.
+// keepMoves makes durable the entries that were found in their places. A killed process may have moved them there
+// unacknowledged. A loss of power must not undo that once it is acknowledged.
 func (p *pool) keepMoves() {
 	for _, folder := range entryFolders() {
 		if err := durable.SyncDir(p.folder(folder)); err != nil {
@@ -74,7 +74,7 @@ func (p *pool) readFolder(ctx context.Context, folder string, c *contents, r *re
 	return nil
 }
 
-// readInto adds an entry to contents. What is certainly none of ours is set aside. What cannot be read now keeps its
+// readInto adds an entry to contents and sets foreign entries aside. An entry that cannot be read now keeps its
 // place and its name: that a disk fails, or that the process has no descriptor left, makes no volume less there.
 func (p *pool) readInto(c *contents, folder, name string, r *report) {
 	found, err := p.read(folder, name)
@@ -93,7 +93,7 @@ func (p *pool) readInto(c *contents, folder, name string, r *report) {
 	c.groups = append(c.groups, found.groups...)
 }
 
-// unreadable notes an entry that cannot be used now.
+// unreadable describes an entry that cannot be used now.
 func (p *pool) unreadable(folder string, why error) *away {
 	a := &away{pool: p.name, folder: folder, reason: recordUnreadable, why: why}
 	switch {
@@ -106,8 +106,8 @@ func (p *pool) unreadable(folder string, why error) *away {
 	return a
 }
 
-// quarantine sets aside what cannot be understood. Nothing is lost by that, and the name is free again. An empty folder
-// is what a deletion in place leaves when it is cut short.
+// quarantine sets aside an entry that cannot be understood. Nothing is lost, and the name is free again. An empty
+// folder, which an interrupted deletion in place leaves behind, is removed.
 func (p *pool) quarantine(folder, name string, why error) error {
 	if err := unix.Rmdir(p.entry(folder, name)); err == nil {
 		return durable.SyncDir(p.folder(folder))
@@ -122,8 +122,8 @@ func (p *pool) quarantine(folder, name string, why error) error {
 	return nil
 }
 
-// sweep takes up the trash of before, and makes trash of what was being made. Each keeps what it took from the ledger,
-// or what it holds on disk, until it is gone.
+// sweep queues old trash for removal, and makes trash of old drafts. Each item counts with its promise, or with what it
+// holds on disk, until it is gone.
 func (p *pool) sweep(r *report) error {
 	trash, err := os.ReadDir(p.folder(trashFolder))
 	if err != nil {
@@ -151,7 +151,7 @@ func (p *pool) sweep(r *report) error {
 	return nil
 }
 
-// discardDrafts makes trash of what was being made before the pool was opened, as far as it can be moved now.
+// discardDrafts makes trash of the old drafts, as far as they can be moved now.
 func (p *pool) discardDrafts() {
 	var left []waste
 	var why error

@@ -42,20 +42,20 @@ func hasKind(tb testing.TB, what string, err error, kind backends.Kind, mentions
 	}
 }
 
-// patience is after how long something that ought to be prompt has failed, on a busy machine.
+// patience is the time limit for steps that should be prompt, even on a busy machine.
 const patience = 2 * time.Minute
 
-// bothPools are a pool of each type, below the data directory.
+// bothPools returns one pool of each type, below the data directory.
 func bothPools() []PoolConfig {
 	return []PoolConfig{{Name: "directory", Type: string(directory)}, {Name: "image", Type: string(image)}}
 }
 
-// patient is a configuration with limits that no busy machine reaches.
+// patient returns a configuration with limits that no busy machine reaches.
 func patient(pools ...PoolConfig) *Config {
 	return &Config{Pools: pools, Limits: Limits{Open: patience, Look: patience, Reclaim: patience}}
 }
 
-// logBuffer keeps a log for a test to look at.
+// logBuffer stores a log for tests to read.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -73,7 +73,7 @@ func (l *logBuffer) String() string {
 	return l.text.String()
 }
 
-// fixture is a backend that can be closed and opened again.
+// fixture is a backend that can be closed and reopened.
 type fixture struct {
 	testing.TB
 	*grouping
@@ -82,7 +82,7 @@ type fixture struct {
 	close   func(context.Context) error
 }
 
-// newFixture opens a backend with nothing in it.
+// newFixture opens an empty backend.
 func newFixture(tb testing.TB, pools ...PoolConfig) *fixture {
 	tb.Helper()
 	return newFixtureIn(tb, filepath.Join(tb.TempDir(), "data"), pools...)
@@ -130,7 +130,7 @@ func (f *fixture) reopen() {
 	f.open()
 }
 
-// mend has everything tried again that does not work.
+// mend retries all failed steps.
 func (f *fixture) mend() {
 	f.Helper()
 	for _, p := range f.pools {
@@ -156,7 +156,7 @@ func (f *fixture) awaits(name string) {
 	f.Fatalf("pool %q is not served after %v", name, patience)
 }
 
-// in is the pool of that name.
+// in returns the pool of that name.
 func (f *fixture) in(name string) *pool {
 	f.Helper()
 	p, err := f.pool(name)
@@ -164,7 +164,7 @@ func (f *fixture) in(name string) *pool {
 	return p
 }
 
-// specIn asks for a small volume of a pool.
+// specIn requests a small volume in a pool.
 func specIn(pool, name string) backends.Spec {
 	return backends.Spec{
 		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 4 << 20}, Parameters: &Parameters{Pool: pool},
@@ -186,7 +186,7 @@ func (f *fixture) snapshot(name, volume string) *backends.Snapshot {
 	return s
 }
 
-// data is the path of a volume's directory or image, without using it.
+// data returns the path of a volume's directory or image, without using the volume.
 func (f *fixture) data(handle string) string {
 	f.Helper()
 	v, err := f.stock.volumes.get(handle)
@@ -194,10 +194,10 @@ func (f *fixture) data(handle string) string {
 	return v.data()
 }
 
-// dir is a volume's folder.
+// dir returns a volume's folder.
 func (f *fixture) dir(handle string) string { return filepath.Dir(f.data(handle)) }
 
-// use puts a volume in use and returns where it is.
+// use puts a volume in use and returns its path.
 func (f *fixture) use(handle string) string {
 	f.Helper()
 	source, err := f.Source(context.Background(), backends.Attachment{Handle: handle})
@@ -224,8 +224,7 @@ func (f *fixture) settle() {
 	}
 }
 
-// holdsOnly checks that there is nothing in the folders of the pools but these entries, once trash is
-// removed.
+// holdsOnly checks that the folders of the pools have only these entries, once trash is removed.
 func (f *fixture) holdsOnly(entries ...string) {
 	f.Helper()
 	f.settle()
@@ -246,7 +245,7 @@ func (f *fixture) holdsOnly(entries ...string) {
 	}
 }
 
-// promised checks what the ledgers have promised together.
+// promised checks the sum of the promises in all ledgers.
 func (f *fixture) promised(want int64) {
 	f.Helper()
 	f.settle()

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// produce makes a thing in staging/ and puts it in its place. It takes so much room while it is made, and keeps a part
-// of it. When it fails, nothing is left but trash, or what may be in its place all the same: see giveUp.
+// produce creates an item in staging/ and moves it to its final place. The ledger counts needed bytes meanwhile, and
+// kept bytes afterwards. A failure leaves only trash, or an item that may be in its final place: see giveUp.
 func (s *stock) produce(ctx context.Context, p *pool, handle string, needed, kept int64,
 	build func(*draft) (path string, err error)) (path string, err error) {
 	if err := p.take(ctx, needed); err != nil {
@@ -30,7 +30,7 @@ func (s *stock) produce(ctx context.Context, p *pool, handle string, needed, kep
 	return path, nil
 }
 
-// makeVolume makes a volume with the contents of its origin. Kinds: Exhausted; those of what is done.
+// makeVolume creates a volume with the contents of its origin. Kinds: Exhausted; those of the steps.
 func (s *stock) makeVolume(ctx context.Context, by copier, p *pool, record *volumeRecord, o *origin) (*volume, error) {
 	needed, err := o.needs(ctx, p, record.SizeBytes)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *stock) makeVolume(ctx context.Context, by copier, p *pool, record *volu
 	return newVolume(p, path, record), nil
 }
 
-// makeSnapshot makes a snapshot of its origin, which is a volume. Kinds: as makeVolume.
+// makeSnapshot creates a snapshot of its origin, which is a volume. Kinds: as makeVolume.
 func (s *stock) makeSnapshot(ctx context.Context, by copier, record *snapshotRecord, o *origin) (*snapshot, error) {
 	p := o.pool
 	needed, err := o.needs(ctx, p, record.SizeBytes)
@@ -73,7 +73,7 @@ func (s *stock) makeSnapshot(ctx context.Context, by copier, record *snapshotRec
 	return newSnapshot(p, path, record, ""), nil
 }
 
-// makeGroup makes snapshots of volumes of one pool at one instant. Kinds: as makeVolume.
+// makeGroup creates snapshots of volumes of one pool at one instant. Kinds: as makeVolume.
 func (s *stock) makeGroup(ctx context.Context, by copier, record *groupRecord, volumes []*volume) (*group, error) {
 	p := volumes[0].pool
 	path, err := s.produce(ctx, p, record.Handle, record.cost(), record.cost(), func(d *draft) (string, error) {
@@ -88,7 +88,7 @@ func (s *stock) makeGroup(ctx context.Context, by copier, record *groupRecord, v
 	return newGroup(p, path, record), nil
 }
 
-// captureAll makes the data of a group's members, durably.
+// captureAll creates the data of a group's members, durably.
 func (d *draft) captureAll(ctx context.Context, by copier, record *groupRecord, volumes []*volume) error {
 	var copies []dataCopy
 	for i, v := range volumes {

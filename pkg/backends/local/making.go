@@ -10,10 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// mostCopies is how many copies of each sort may be under way at the same time.
+// mostCopies is how many copies of each kind may run at the same time.
 const mostCopies = 64
 
-// works are what is made in the background because it takes longer than a call may.
+// works are the items that are created in the background, because that takes longer than a call may.
 type works struct {
 	volumes   *background.Works[*made[*volume]]
 	snapshots *background.Works[*made[*snapshot]]
@@ -27,37 +27,37 @@ func newWorks() works {
 	}
 }
 
-// ends are what ends each sort of them. What they have made so far is trash.
+// ends returns the functions that end each kind of work. Unfinished items are trash.
 func (w works) ends() []func(context.Context) error {
 	return []func(context.Context) error{w.volumes.Close, w.snapshots.Close, w.groups.Close}
 }
 
-// plan is something that is decided and checked, and is to be made.
+// plan is the decision to create an item, after all checks.
 type plan[T any] struct {
-	work    string // what is done, for messages; empty for what takes no longer than a call
-	release func() // lets go of the sources
+	work    string // the work, for messages; empty for work that takes no longer than a call
+	release func() // releases the sources
 	make    func(context.Context) (T, error)
 }
 
-// made is what became of a plan.
+// made is the outcome of a plan.
 type made[T any] struct {
 	item  T
 	asked any
-	heard atomic.Bool // whether a call was told that it has made the item
+	heard atomic.Bool // whether a call was told that it created the item
 }
 
-// making is how something comes to be on its shelf.
+// making describes how to create an item and put it on its shelf.
 type making[T any] struct {
 	shelf  *shelf[T]
 	handle string
-	asked  any // the whole request, to know its repetition by
+	asked  any // the whole request, to recognize a retry
 	decide func(context.Context) (plan[T], error)
 	settle func(T)
 }
 
-// run reserves the handle, has decided what is to be made and makes it. What takes long goes on when the call ends: it
-// holds its sources and the handle to its end, and the next call for the handle waits for it. If that call asks for the
-// same, it is told what became of it; to others the item Exists.
+// run reserves the handle, decides what to create and creates it. Long work goes on after the call ends: it holds its
+// sources and the handle until its end, and the next call for the handle waits for it. If that call makes the same
+// request, it gets the outcome; for others the item Exists.
 //
 // Kinds: Exists; Busy while it is being made; those of deciding and making.
 func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (T, error) {
@@ -96,14 +96,14 @@ func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (
 	return result.item, nil
 }
 
-// isTold reports whether the outcome is that of the same request: every call of it hears of a failure, and one of the
-// success.
+// isTold reports whether the outcome is for the same request. Every such call is told of a failure, but only one is
+// told of the success.
 func (m making[T]) isTold(result *made[T], err error) bool {
 	return result != nil && reflect.DeepEqual(result.asked, m.asked) &&
 		(err != nil || result.heard.CompareAndSwap(false, true))
 }
 
-// claim is the handle and the sources, as long as something is being made of them.
+// claim holds the handle and the sources while an item is being created.
 type claim[T any] struct {
 	making[T]
 	release func()
@@ -119,7 +119,7 @@ func (c *claim[T]) make(ctx context.Context, p plan[T]) (*made[T], error) {
 	return &made[T]{item: item, asked: c.asked}, err
 }
 
-// Close lets go of what is held.
+// Close releases the handle and the sources.
 func (c *claim[T]) Close() error {
 	c.release()
 	if !c.settled {
@@ -128,7 +128,7 @@ func (c *claim[T]) Close() error {
 	return nil
 }
 
-// copies tells that a copy is about to be made.
+// copies announces that a copy is about to be made.
 func (e *engine) copies(ctx context.Context) {
 	if e.copying != nil {
 		e.copying(ctx)

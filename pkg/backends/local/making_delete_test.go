@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestNothingIsGoneWhileItIsMade checks that no deletion succeeds of what comes to be a moment later.
+// TestNothingIsGoneWhileItIsMade checks that no deletion succeeds for an item that appears a moment later.
 func TestNothingIsGoneWhileItIsMade(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "one", Type: "directory", SharesDisk: true})
 	for what, c := range map[string]struct {

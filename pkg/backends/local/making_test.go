@@ -17,20 +17,20 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// largeSize is that of the image that is copied.
+// largeSize is the size of the image that is copied.
 const largeSize = 8 << 20
 
-// hurried is how long a call lasts that waits for a copy which does not end.
+// hurried is how long a call waits for a copy that does not end.
 const hurried = 10 * time.Millisecond
 
-// slowPools is a backend whose copies stop at a gate, when there is one.
+// slowPools is a backend whose copies stop at a gate, if there is one.
 type slowPools struct {
 	*fixture
 	sources map[string]string // by pool: a large image, and a directory of many files
 	gate    atomic.Pointer[gate]
 }
 
-// gate stops one copy before its begin, until it is opened or the copy is given up.
+// gate stops one copy at its beginning, until the gate is opened or the copy is given up.
 type gate struct{ reached, opened chan struct{} }
 
 func (s *slowPools) pass(ctx context.Context) {
@@ -45,7 +45,7 @@ func (s *slowPools) pass(ctx context.Context) {
 	}
 }
 
-// newSlowPools opens a backend whose copies share no blocks, with a large image in it and a directory of many files.
+// newSlowPools opens a backend whose copies share no blocks. It has a large image and a directory with many files.
 func newSlowPools(t *testing.T) *slowPools {
 	t.Helper()
 	dir := testfs.New(t, "ext4", 256)
@@ -68,7 +68,7 @@ func newSlowPools(t *testing.T) *slowPools {
 	return s
 }
 
-// sumOf is a sum of all that a volume's or snapshot's data holds.
+// sumOf returns a checksum of all data of a volume or snapshot.
 func sumOf(t *testing.T, path string) string {
 	t.Helper()
 	sum := sha256.New()
@@ -84,8 +84,8 @@ func sumOf(t *testing.T, path string) string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-// TestCopiesOutliveTheirCalls makes every sort of copy by a call that ends before it, and one that asks what became of
-// it.
+// TestCopiesOutliveTheirCalls makes each kind of copy with a call that ends before the copy, and a call that asks for
+// its outcome.
 func TestCopiesOutliveTheirCalls(t *testing.T) {
 	f := newSlowPools(t)
 	for _, pool := range []string{"image", "directory"} {
@@ -123,7 +123,7 @@ func TestCopiesOutliveTheirCalls(t *testing.T) {
 	f.promised(5*largeSize + 3*4<<20)
 }
 
-// snapshotData is the path of a snapshot's data.
+// snapshotData returns the path of a snapshot's data.
 func (f *fixture) snapshotData(handle string) string {
 	f.Helper()
 	s, err := f.stock.snapshots.get(handle)
@@ -160,7 +160,7 @@ func (s *slowPools) beginClone(t *testing.T) *gate {
 	})
 }
 
-// TestSourcesAreHeldByWhatOutlivesItsCall uses and deletes the source of a clone that is made in the background.
+// TestSourcesAreHeldByWhatOutlivesItsCall uses and deletes the source of a clone that is created in the background.
 func TestSourcesAreHeldByWhatOutlivesItsCall(t *testing.T) {
 	f := newSlowPools(t)
 	g := f.beginClone(t)
@@ -179,7 +179,7 @@ func TestSourcesAreHeldByWhatOutlivesItsCall(t *testing.T) {
 	must(t, f.Delete(t.Context(), handleOf(volumePrefix, "clone")))
 }
 
-// TestCloseEndsWhatOutlivesItsCall finds nothing half-made afterwards.
+// TestCloseEndsWhatOutlivesItsCall checks that nothing unfinished is left.
 func TestCloseEndsWhatOutlivesItsCall(t *testing.T) {
 	f := newSlowPools(t)
 	f.beginClone(t)
@@ -191,7 +191,7 @@ func TestCloseEndsWhatOutlivesItsCall(t *testing.T) {
 	}
 }
 
-// TestDeleteEndsWhatIsToBecomeTheVolume deletes by the handle, which the name makes, before there is a volume.
+// TestDeleteEndsWhatIsToBecomeTheVolume deletes by the handle, which follows from the name, before the volume exists.
 func TestDeleteEndsWhatIsToBecomeTheVolume(t *testing.T) {
 	f := newSlowPools(t)
 	f.beginClone(t)
@@ -210,7 +210,7 @@ func TestDeleteEndsWhatIsToBecomeTheVolume(t *testing.T) {
 	must(t, f.Delete(t.Context(), f.sources["image"]))
 }
 
-// TestTheNextCallHearsTheFailure has a clone fail after its call has ended; then it is made anew.
+// TestTheNextCallHearsTheFailure has a clone that fails after its call has ended and is then created again.
 func TestTheNextCallHearsTheFailure(t *testing.T) {
 	f := newSlowPools(t)
 	g := f.beginClone(t)

@@ -14,28 +14,28 @@ import (
 )
 
 const (
-	// measureAge is how old a measurement may be, and measureShare how much of the time measuring may take: one in so
-	// many.
+	// measureAge is after how long a measurement is repeated. measureShare limits how much of the time measuring may take,
+	// to one part in this many, and so may delay that.
 	measureAge   = time.Minute
 	measureShare = 20
-	// measureLimit ends a measurement: a pod can make a tree that takes hours, and others wait for their turn.
+	// measureLimit ends a measurement: a pod can make a tree that takes hours to measure, and others wait for their turn.
 	measureLimit = 5 * time.Minute
-	// mostMeasurements is how many are made at the same time on a filesystem.
+	// mostMeasurements is how many measurements run at the same time on a filesystem.
 	mostMeasurements = 2
 )
 
-// measured is how many bytes of a volume or snapshot are its own, where the filesystem does not say that at once: it
-// is found out by looking at each of its files or extents. Until then it is nothing.
+// measured is how many bytes of a volume or snapshot are its own, if only a look at each file or extent tells that.
+// Until the first measurement it is 0.
 type measured struct{ last atomic.Pointer[measurement] }
 
-// measurement is one of them. Its times are by the clock that nobody sets.
+// measurement is one measurement. Its times are by the monotonic clock.
 type measurement struct {
 	holding
-	old  time.Time // when it is to be made again
-	soon time.Time // when it may be, if there is reason to
+	old  time.Time // when it must be repeated
+	soon time.Time // when it may be repeated, if there is reason to
 }
 
-// held is what the last measurement has found.
+// held returns the result of the last measurement.
 func (m *measured) held() holding {
 	if last := m.last.Load(); last != nil {
 		return last.holding
@@ -43,14 +43,14 @@ func (m *measured) held() holding {
 	return holding{free: math.MaxInt64}
 }
 
-// isDue reports whether it is to be found out, again or for the first time. Where more is free than was then, it may
-// have less now.
+// isDue reports whether to measure, again or for the first time. If more space is free than at the last measurement,
+// the item may hold less now.
 func (m *measured) isDue(free int64) bool {
 	last, now := m.last.Load(), time.Now()
 	return last == nil || !now.Before(last.old) || free > last.free && !now.Before(last.soon)
 }
 
-// measuring is something that is to be measured.
+// measuring is an item that is to be measured.
 type measuring struct {
 	*measured
 	handle string
@@ -59,7 +59,7 @@ type measuring struct {
 	free   func() (int64, error) // of its filesystem
 }
 
-// since is when it was to be measured at the latest.
+// since is when the measurement is due at the latest.
 func (m measuring) since() time.Time {
 	if last := m.last.Load(); last != nil {
 		return last.old
@@ -67,8 +67,8 @@ func (m measuring) since() time.Time {
 	return time.Time{}
 }
 
-// measure finds out what is to be found out about the pools, which have so many bytes free, as far as it gets to that
-// before the context ends: the rest goes on in the background. What waits for longest comes first.
+// measure measures the items of the pools that are due; free is the current free space. The item that has waited
+// longest comes first. After the context ends, no measurement begins, and one that has begun goes on in the background.
 func (d *disk) measure(ctx context.Context, free int64) {
 	due := slices.DeleteFunc(d.disks.stock.measurable(d.all()), func(m measuring) bool { return !m.isDue(free) })
 	slices.SortStableFunc(due, func(a, b measuring) int { return a.since().Compare(b.since()) })
@@ -77,7 +77,7 @@ func (d *disk) measure(ctx context.Context, free int64) {
 	}
 }
 
-// measurable is all in the pools that does not say at once what it holds.
+// measurable returns all items in the pools that have to be measured.
 func (s *stock) measurable(pools []*pool) (found []measuring) {
 	for _, entry := range s.volumes.all() {
 		if v := entry.item; v != nil && slices.Contains(pools, v.pool) {
@@ -92,7 +92,7 @@ func (s *stock) measurable(pools []*pool) (found []measuring) {
 	return found
 }
 
-// measurable is the thing, if there is something to measure.
+// measurable returns the thing, if it has to be measured.
 func (p *pool) measurable(handle string, t thing) []measuring {
 	if bytes := p.storage.measures(t); bytes != nil {
 		return []measuring{{t.measured, handle, t.path, bytes, p.ledger.free}}
@@ -100,8 +100,7 @@ func (p *pool) measurable(handle string, t thing) []measuring {
 	return nil
 }
 
-// measureOne measures once more where an earlier measurement has ended since its call gave it up: to hear of that
-// begins nothing.
+// measureOne measures again if the first call only returned the outcome of an earlier measurement that was given up.
 func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 	err := d.measureNow(ctx, m, free)
 	if err == nil && m.isDue(free) {
@@ -112,7 +111,7 @@ func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 	}
 }
 
-// measureNow begins to measure, or waits for what was begun. Kinds: as background.Works.Do.
+// measureNow begins a measurement, or waits for one that was begun. Kinds: as background.Works.Do.
 func (d *disk) measureNow(ctx context.Context, m measuring, free int64) error {
 	_, err := d.measuring.Do(ctx, background.Work{Key: m.handle, Name: fmt.Sprintf("measuring %s", m.handle)},
 		func(ctx context.Context) (struct{}, error) {
@@ -128,9 +127,8 @@ func (d *disk) measureNow(ctx context.Context, m measuring, free int64) error {
 	return err
 }
 
-// take measures. After an error it is so much at least as was counted. What is written meanwhile, and counted, is not
-// among the free bytes of before: were it removed later, it would count twice, unless the smaller number of free bytes
-// is kept.
+// take measures. After an error the result is the part that was counted. Bytes written and counted meanwhile were still
+// free before. If they were removed later, they would count twice, so take keeps the smaller number of free bytes.
 func (m measuring) take(ctx context.Context, before int64) (holding, error) {
 	n, err := m.bytes(ctx, m.path)
 	after, unknown := m.free()
@@ -140,7 +138,7 @@ func (m measuring) take(ctx context.Context, before int64) (holding, error) {
 	return holding{n, min(before, after)}, err
 }
 
-// endsOfMeasuring are what ends the measuring on each disk.
+// endsOfMeasuring returns the functions that end the measuring on each disk.
 func (ds *disks) endsOfMeasuring() (ends []func(context.Context) error) {
 	for _, d := range ds.all() {
 		ends = append(ends, d.measuring.Close)

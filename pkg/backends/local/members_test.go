@@ -9,8 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// The snapshots of a group that cannot be read, and that somebody then removes, are gone with it, and may be made
-// again.
+// The snapshots of an unreadable group that is then removed by hand are gone with it, and can be created again.
 func TestMembersGoWithTheirGroup(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
@@ -33,8 +32,8 @@ func TestMembersGoWithTheirGroup(t *testing.T) {
 	must(t, second(f.GetSnapshot(t.Context(), g.Snapshots[0].Handle)))
 }
 
-// The snapshots of a group that could not be put in its place are forgotten with it: they never were. Where something
-// else is there, that is so once it was looked at.
+// The snapshots of a group that could not be moved to its place are forgotten with it, because they never existed. If
+// another entry is in that place, this happens once the entry was checked.
 func TestMembersOfAGroupThatFailed(t *testing.T) {
 	for name, step := range map[string]struct {
 		spoil, heal func(groups, handle string) error

@@ -10,10 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// mendEvery is how often what does not work is tried again.
+// mendEvery is how often failed steps are retried.
 const mendEvery = 10 * time.Second
 
-// watch tries again, until the engine is closed, what does not work.
+// watch retries failed steps until the engine is closed.
 func (e *engine) watch() {
 	tick := time.NewTicker(mendEvery)
 	defer tick.Stop()
@@ -29,9 +29,8 @@ func (e *engine) watch() {
 	}
 }
 
-// tend opens a pool, or makes well what is wrong in one that is open. It works in the background, once at a time for
-// each pool, so that one that hangs holds up nothing else. The channel gets the outcome, unless the pool is being
-// tended already: then it is nil.
+// tend opens a pool, or repairs an open one. It works in the background, once at a time for each pool, so that one that
+// hangs delays no other. The channel gets the outcome. The channel is nil if the pool is already being tended.
 func (e *engine) tend(p *pool) <-chan error {
 	if !p.mending.CompareAndSwap(false, true) {
 		return nil
@@ -55,7 +54,7 @@ func (e *engine) tend(p *pool) <-chan error {
 	return outcome
 }
 
-// refuse notes why a pool is not served, and says so once.
+// refuse records why a pool is not served, and logs that once.
 func (e *engine) refuse(p *pool, err error) {
 	p.fails(err)
 	e.exclude(e.knownPool(p.name), p.trouble.Load())
@@ -67,7 +66,7 @@ func (e *engine) refuse(p *pool, err error) {
 	}
 }
 
-// mend tries again what did not work in a pool that is served.
+// mend retries failed steps in a pool that is served.
 func (e *engine) mend(p *pool) {
 	if p.problem() != nil {
 		return
@@ -90,7 +89,7 @@ func (e *engine) mend(p *pool) {
 	e.thawAgain(p)
 }
 
-// mendEntry reads again an entry that could not be read.
+// mendEntry rereads an entry that could not be read.
 func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
 	found, err := p.read(before.folder, name)
 	if err == nil {
@@ -102,22 +101,22 @@ func (e *engine) mendEntry(p *pool, s excluder, name string, before *away) {
 		p.index.drop(name)
 		s.readmit(name)
 		e.readmitMembers(p, name)
-	// A loss of power must not undo the move of what is told of.
+	// A loss of power must not undo the move of an acknowledged item.
 	case err == nil && len(found.away) == 0 && durable.SyncDir(p.folder(before.folder)) == nil:
 		e.adoptWhole(p, found)
 		p.log.Info("something can be used again", "entry", before.folder+"/"+name)
 	}
 }
 
-// adoptWhole is adopt while nobody decides about room: who does reads the ledgers first, and then what cannot be used.
-// An entry that went from the one to the other meanwhile would be in neither.
+// adoptWhole calls adopt while no decision about room runs. A decision reads the ledgers first, and then the unusable
+// entries, and would miss an entry that changed sides in between.
 func (e *engine) adoptWhole(p *pool, c *contents) {
 	p.ledger.disk.deciding.Lock()
 	defer p.ledger.disk.deciding.Unlock()
 	e.stock.adopt(p, c)
 }
 
-// readmitMembers ends what was noted of the members of a group that is gone. Their handles follow from its own.
+// readmitMembers readmits the members of a group that is gone. Their handles follow from its own.
 func (e *engine) readmitMembers(p *pool, group string) {
 	for i := 0; ; i++ {
 		member := memberHandle(group, i)

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Modify changes a volume's mutable parameters; read-ahead takes effect when the volume is staged next.
-// Kinds: NotFound; Invalid when the pool's type does not have the parameter; Busy.
+// Modify changes a volume's mutable parameters; read-ahead takes effect the next time the volume is staged. Kinds:
+// NotFound; Invalid when the pool's type does not have the parameter; Busy.
 func (e *engine) Modify(ctx context.Context, handle string, mutable any) (err error) {
 	defer annotate(&err, "modify volume", handle)
 	change, err := backends.Given[Mutable](mutable)

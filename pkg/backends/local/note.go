@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// note is a mark on a volume that holds until it is cleared or the machine is started anew. It is a symbolic
-// link whose target is the ID of the boot: making one is a single system call, so that there is never half a
-// note, and no sync is needed, because what it tells of ends with the boot as well.
+// note is a mark on a volume that is valid until it is cleared or the machine reboots. It is a symbolic link to the ID
+// of the boot. Creating it is a single system call, so a note is never half written. It needs no sync, because its
+// subject ends with the boot as well.
 type note string
 
 const (
@@ -21,7 +21,7 @@ const (
 	frozenNote note = "frozen" // the filesystem on the image is being frozen
 )
 
-// set makes the note in a folder, unless it is there. It replaces one of an earlier boot, which start-up could not
+// set creates the note in a folder, unless it exists. It replaces a note of an earlier boot that start-up could not
 // remove.
 func (n note) set(dir, boot string) error {
 	err := os.Symlink(boot, filepath.Join(dir, string(n)))
@@ -37,17 +37,17 @@ func (n note) set(dir, boot string) error {
 	return os.Symlink(boot, filepath.Join(dir, string(n)))
 }
 
-// holds reports whether there is a note of this boot.
+// holds reports whether the folder has the note of this boot.
 func (n note) holds(dir, boot string) (bool, error) {
 	target, err := os.Readlink(filepath.Join(dir, string(n)))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) { // EINVAL: it is not a link, so not a note.
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.EINVAL) { // EINVAL: it is no link, so no note.
 		return false, nil
 	}
 	return err == nil && target == boot, err
 }
 
-// clear removes the note; it is no error when there is none, which a filesystem that cannot be written to does not
-// tell. What has its name and is no link is no note.
+// clear removes the note. A missing note is no error, even on a filesystem that is not writable. A file of that name
+// that is no link is not a note.
 func (n note) clear(dir string) error {
 	path := filepath.Join(dir, string(n))
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSymlink {
@@ -63,8 +63,8 @@ func (n note) clear(dir string) error {
 	return err
 }
 
-// clear removes a note of the volume. That there is none is believed in a pool only that can be read: the folder of one
-// that is lost has no notes, and has them all once it is back.
+// clear removes a note of the volume. It trusts that there is no note only if the pool can be read: the folder of a
+// lost pool shows no notes, but has all of them when the pool is back.
 func (v *volume) clear(n note) error {
 	if err := n.clear(v.dir); err != nil {
 		return v.pool.explain(err)
@@ -75,7 +75,7 @@ func (v *volume) clear(n note) error {
 	return nil
 }
 
-// bootID tells this boot from all others (proc(5), /proc/sys/kernel/random/boot_id).
+// bootID returns the ID of this boot (proc(5), /proc/sys/kernel/random/boot_id).
 func bootID() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(string(data)), err

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/filecopy"
 )
 
-// locate makes the pool's directory if it is missing, and finds where that is without symbolic links.
+// locate creates the pool's directory if it is missing, and returns its path without symbolic links.
 func (p *pool) locate() (path string, err error) {
 	if err := durable.MakeAll(p.settings.path, 0o700); err != nil {
 		return "", err
@@ -21,8 +21,8 @@ func (p *pool) locate() (path string, err error) {
 	return filepath.EvalSymlinks(p.settings.path)
 }
 
-// occupy takes the pool's directory and makes what is missing in it. It writes nothing to a pool that lacks nothing:
-// one that is full, or can only be read, is served like any other.
+// occupy locks the pool's directory and creates what is missing in it. It need not write to a complete pool, so a pool
+// that is full or read-only is served like any other.
 func (p *pool) occupy(path, dataDir string, ds *disks) (err error) {
 	p.path = path
 	if p.lock, err = dirlock.Lock(path); err != nil {
@@ -39,7 +39,7 @@ func (p *pool) occupy(path, dataDir string, ds *disks) (err error) {
 	return nil
 }
 
-// open makes sure that the pool is the right one, makes its folders and finds out what its filesystem can do.
+// open checks that the pool is the right one, creates its folders and finds out what its filesystem supports.
 func (p *pool) open(dataDir string) error {
 	if err := p.identify(dataDir); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (p *pool) open(dataDir string) error {
 	return nil
 }
 
-// findDevice finds out on which filesystem the pool is, which must not be frozen.
+// findDevice finds out which filesystem the pool is on. That filesystem must not be frozen.
 func (p *pool) findDevice() {
 	device, err := freeze.Device(p.path)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *pool) findDevice() {
 	p.device = &device
 }
 
-// warn says what a directory on the node's own disk can do to all else that is there.
+// warn logs that directory volumes on the node's own disk can fill it.
 func (p *pool) warn() {
 	if !p.storage.bounded && !p.quotas && !p.index.apart && !p.settings.sharesDisk {
 		p.log.Warn("nothing bounds what is written to a volume of this pool, which is on the filesystem of the data "+
@@ -101,8 +101,8 @@ func (p *pool) makeFolders() error {
 	return durable.SyncDir(p.path)
 }
 
-// probe finds out whether files can share blocks. While there is no room to try they are taken not to: copies are
-// frozen then.
+// probe finds out whether files can share blocks. Without room for the test, it assumes that they cannot: filesystems
+// are then frozen for copies.
 func (p *pool) probe() {
 	can, err := filecopy.CanClone(p.folder(stagingFolder))
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// open starts the backend. Kinds: Invalid for options or a configuration that are wrong; Busy while another
-// process uses the data directory or a pool. A pool that cannot be used is no failure: the others are served.
+// open starts the backend. Kinds: Invalid for options or a configuration that are wrong; Busy while another process
+// uses the data directory or a pool. An unusable pool is no error: the others are served.
 func open(ctx context.Context, options backends.Options) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the local backend", "")
 	e, err := newEngine(options)
@@ -33,13 +33,13 @@ func open(ctx context.Context, options backends.Options) (instance *backends.Ins
 	return &backends.Instance{Controller: e, Node: e, Close: e.Close}, nil
 }
 
-// hasInstants reports whether there are pools whose volumes can be copied at one instant, also if they are not served.
+// hasInstants reports whether any pool, served or not, can copy its volumes at one instant.
 func (e *engine) hasInstants() bool {
 	return slices.ContainsFunc(e.pools, func(p *pool) bool { return p.storage.instant }) ||
 		slices.ContainsFunc(e.leftPools(), func(k *knownPool) bool { return k.poolType.storage().instant })
 }
 
-// newEngine checks the options and takes the data directory.
+// newEngine checks the options and locks the data directory.
 func newEngine(options backends.Options) (*engine, error) {
 	if options.Driver == "" || options.NodeID == "" {
 		return nil, backends.Errorf(backends.Invalid,
@@ -60,7 +60,8 @@ func newEngine(options backends.Options) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Others may read the data directory where the kubelet has made it, and so lock it: but not what is in it.
+	// If the kubelet created the data directory, other users can read it, and so lock it. They cannot lock this folder in
+	// it.
 	lock, err := dirlock.Lock(filepath.Join(dataDir, knownFolder))
 	if err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func newEngine(options backends.Options) (*engine, error) {
 	return e, nil
 }
 
-// start takes the pools and repairs what a crash left in them.
+// start opens the pools and repairs what a crash left in them.
 func (e *engine) start(ctx context.Context, configuration any) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -118,7 +119,7 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	return nil
 }
 
-// openPools opens all pools at once. One that cannot be opened stops itself only. Kinds: Invalid or Busy when the
+// openPools opens all pools at once. A pool that fails to open affects no other. Kinds: Invalid or Busy when the
 // configuration is wrong, or another process works with it.
 func (e *engine) openPools(ctx context.Context) error {
 	e.disks.foresee(ctx, e.pools)
@@ -147,5 +148,5 @@ func (e *engine) openPools(ctx context.Context) error {
 	return nil
 }
 
-// errSlow says that pools have not been opened in time.
+// errSlow is the cause when the pools were not opened in time.
 var errSlow = errors.New("opening the pools takes long")

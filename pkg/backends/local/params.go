@@ -15,16 +15,16 @@ const (
 	retainData = "retain"
 )
 
-// The values of inUse and sourceInUse: a directory to which pods write is not copied, or it is.
+// The values of inUse and sourceInUse: whether to copy a directory while pods write to it.
 const (
 	refuseInUse = "refuse"
 	copyInUse   = "copy"
 )
 
-// defaultPool is the pool of a class that names none.
+// defaultPool is the pool of a class that names no pool.
 const defaultPool = "image"
 
-// Parameters are those of a StorageClass.
+// Parameters are the parameters of a StorageClass.
 type Parameters struct {
 	Pool         string `param:"pool" default:"image" doc:"Pool of the node's configuration that the volume is taken from."`
 	Allocation   string `param:"allocation" enum:"sparse|full" default:"sparse" doc:"Whether an image takes its space as it is written, or all of it at once. Pools of type image only."`
@@ -39,13 +39,13 @@ type Mutable struct {
 	ReadAheadKiB *int    `param:"readAheadKiB" min:"0" max:"1048576" doc:"Read-ahead of the volume's device in KiB, from the next time it is staged; 0 for the kernel's default. Pools of type image only."`
 }
 
-// SnapshotParameters are those of a VolumeSnapshotClass or VolumeGroupSnapshotClass.
+// SnapshotParameters are the parameters of a VolumeSnapshotClass or VolumeGroupSnapshotClass.
 type SnapshotParameters struct {
 	InUse string `param:"inUse" enum:"refuse|copy" default:"refuse" doc:"What becomes of the snapshot of a directory that is in use: it is refused, or made of a copy that is not of one instant. Snapshots of images are always of one instant."`
 }
 
-// parametersOf returns the parameters with their defaults. Kinds: Invalid for a value of another type,
-// which only a mistake in the program can bring.
+// parametersOf fills in the defaults. Kinds: Invalid for a value of another type, which only a mistake in the program
+// can bring.
 func parametersOf(value any) (Parameters, error) {
 	p, err := backends.Given[Parameters](value)
 	if err != nil {
@@ -58,7 +58,7 @@ func parametersOf(value any) (Parameters, error) {
 	return p, nil
 }
 
-// applyTo sets what is given in a record, which is to be checked afterwards.
+// applyTo sets the given parameters in a record, which must be checked afterwards.
 func (m Mutable) applyTo(r *volumeRecord) {
 	if m.OnDelete != nil {
 		r.OnDelete = *m.OnDelete

@@ -7,30 +7,30 @@ import (
 	"sync/atomic"
 )
 
-// pool is a directory with volumes of one type. What stands below trouble is set before the pool is served.
+// pool is a directory with volumes of one type. The fields below trouble are set before the pool is served.
 type pool struct {
 	name     string
 	storage  *storage
 	settings poolSettings
 	log      *slog.Logger
-	mending  atomic.Bool          // whether it is being opened, or made well, right now
-	trouble  atomic.Pointer[away] // why it is not served; nil while it is
+	mending  atomic.Bool          // whether it is being opened or repaired right now
+	trouble  atomic.Pointer[away] // why it is not served; nil while it is served
 
 	path    string
 	id      string
 	reflink atomic.Bool // whether files can share blocks
-	probed  atomic.Bool // whether that is known: to find out takes some room
+	probed  atomic.Bool // whether reflink is known: finding out takes some room
 	quotas  bool        // whether the sizes of directories are enforced
-	// unbounded says which volumes are not, though they were; nil for none.
+	// unbounded says which volumes lost the enforcement of their sizes; nil for none.
 	unbounded atomic.Pointer[string]
-	device    *uint64     // of its filesystem, as package freeze has it; nil where that is not known
-	self      os.FileInfo // the directory as it was when it was opened, to notice when another is in its place
+	device    *uint64     // of its filesystem, as package freeze has it; nil if unknown
+	self      os.FileInfo // the directory as of when it was opened, to notice when it is replaced
 	lock      *os.File
 	index     index
 	ledger    *ledger
 	janitor   *janitor
-	told      bool    // that it cannot be used
-	drafts    []waste // what was being made before, and could not be moved to the trash yet
+	told      bool    // whether the trouble was logged
+	drafts    []waste // old drafts that could not be moved to the trash yet
 }
 
 func newPool(s poolSettings, log *slog.Logger) *pool {
@@ -42,12 +42,12 @@ func newPool(s poolSettings, log *slog.Logger) *pool {
 // served reports whether the pool can be used.
 func (p *pool) served() bool { return p.trouble.Load() == nil }
 
-// fails notes why the pool is not served.
+// fails records why the pool is not served.
 func (p *pool) fails(why error) {
 	p.trouble.Store(&away{pool: p.name, reason: poolUnavailable, why: why})
 }
 
-// leave lets other processes have the pool, in which nothing is under way any more.
+// leave lets other processes have the pool. No work on it may be under way.
 func (p *pool) leave() error {
 	p.ledger.disk.leave(p)
 	return p.lock.Close()

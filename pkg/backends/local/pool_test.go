@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// opens opens the fixture's options again, which must fail.
+// opens opens the fixture's options again and checks that this fails.
 func (f *fixture) opens(kind backends.Kind, mentions ...string) {
 	f.Helper()
 	instance, err := open(f.Context(), f.options)
@@ -44,7 +44,7 @@ func TestOneProcessAtATime(t *testing.T) {
 	two.open()
 }
 
-// TestNobodyElseLocks has somebody else lock all of the data directory that others may open.
+// TestNobodyElseLocks locks all parts of the data directory that another user may open.
 func TestNobodyElseLocks(t *testing.T) {
 	f := newFixture(t)
 	f.shut()
@@ -94,7 +94,7 @@ func TestPoolThatIsNotThere(t *testing.T) {
 	f.isAway(v.Handle, "another pool", filepath.Join(knownFolder, "disk"))
 	f.shut()
 	must(t, os.Remove(filepath.Join(f.dataDir, knownFolder, "disk")))
-	f.open() // As the message says.
+	f.open() // Follow the advice of the message.
 }
 
 func TestPoolOfAnotherType(t *testing.T) {
@@ -158,7 +158,7 @@ func TestPoolThatGoesAway(t *testing.T) {
 	v, d := f.create("image", "one"), f.create("directory", "two")
 	p := f.in("image")
 	must(t, os.Rename(p.path, p.path+".gone"))
-	defer func() { // So that Close finds it.
+	defer func() { // Close needs it.
 		must(t, os.RemoveAll(p.path))
 		must(t, os.Rename(p.path+".gone", p.path))
 	}()
@@ -348,7 +348,7 @@ func TestTrashThatCannotBeRemovedStays(t *testing.T) {
 	must(t, writeFile(filepath.Join(outside, "kept"), "text"))
 	testfs.NeedRoot(t)
 	testfs.Run(t, "mount", "--bind", outside, inside)
-	t.Cleanup(func() { // Where the mount has gone, if the test has failed.
+	t.Cleanup(func() { // If the test has failed, the mount is there.
 		left, _ := filepath.Glob(f.in("directory").folder(trashFolder) + "/*/data/mounted")
 		for _, path := range left {
 			_ = unix.Unmount(path, 0)
@@ -375,7 +375,7 @@ func TestTrashThatCannotBeRemovedStays(t *testing.T) {
 	f.promised(0)
 }
 
-// Where the filesystem of a pool is not mounted any more, what is below has room, which is not the pool's.
+// If the filesystem of a pool is no longer mounted, the room of the filesystem below is not the pool's.
 func TestRoomOfALostPool(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pool")
 	f := newFixture(t, PoolConfig{Name: "lost", Type: "image", Path: path}, PoolConfig{Name: "other", Type: "image"})

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// explain turns an error into a better one when the pool itself is what is wrong.
+// explain adds the pool's problem to an error, if the pool has one.
 func (p *pool) explain(err error) error {
 	if problem := p.problem(); problem != nil {
 		return backends.Errorf(backends.Unavailable, "%s: %w", problem.message, err)
@@ -17,15 +17,15 @@ func (p *pool) explain(err error) error {
 	return err
 }
 
-// problem is what is wrong with a pool; nil when all is well.
+// problem describes what is wrong with a pool; nil if nothing is.
 type problem struct {
 	reason  string // one CamelCase word
 	message string // a sentence
-	// readable reports whether what is there can still be read.
+	// readable reports whether the contents can still be read.
 	readable bool
 }
 
-// problem looks at the pool's directory.
+// problem checks the pool's directory.
 func (p *pool) problem() *problem {
 	now, err := os.Stat(p.path)
 	if err != nil {

@@ -15,11 +15,11 @@ import (
 // recordVersion is the version of all records that this package writes.
 const recordVersion = 1
 
-// errNewer says that a record was written by a newer version of the driver. It is kept apart from what cannot
-// be read: nothing is wrong with it.
+// errNewer says that a record was written by a newer version of the driver. It differs from the errors of unreadable
+// records, because the record is fine.
 var errNewer = errors.New("it was written by a newer version of this driver: use that version again")
 
-// volumeRecord is what is kept about a volume, as record.json.
+// volumeRecord is the record of a volume, in record.json.
 type volumeRecord struct {
 	Version   int       `json:"version"`
 	Handle    string    `json:"handle"`
@@ -27,7 +27,7 @@ type volumeRecord struct {
 	Type      poolType  `json:"type"`
 	SizeBytes int64     `json:"sizeBytes"`
 	CreatedAt time.Time `json:"createdAt"`
-	// ExpandingFromBytes is the size of an image that is being grown to SizeBytes; 0 when none is.
+	// ExpandingFromBytes is the old size of an image that is being grown to SizeBytes; 0 otherwise.
 	ExpandingFromBytes int64             `json:"expandingFromBytes,omitempty"`
 	Allocation         string            `json:"allocation"`
 	OnDelete           string            `json:"onDelete"`
@@ -36,13 +36,13 @@ type volumeRecord struct {
 	Settings           map[string]string `json:"settings,omitempty"`
 	SourceSnapshot     string            `json:"sourceSnapshot,omitempty"`
 	SourceVolume       string            `json:"sourceVolume,omitempty"`
-	// Raw says that the volume was made as a raw device: nobody mounts what its users wrote there.
+	// Raw says that the volume was created as a raw device: its contents are never mounted.
 	Raw bool `json:"raw,omitempty"`
-	// Project is the project whose quota bounds a directory; 0 for one that nothing bounds.
+	// Project is the project whose quota bounds a directory; 0 for an unbounded directory.
 	Project uint32 `json:"project,omitempty"`
 }
 
-// snapshotRecord is what is kept about a snapshot, as record.json or in its group's.
+// snapshotRecord is the record of a snapshot, in record.json or in its group's.
 type snapshotRecord struct {
 	Version   int       `json:"version"`
 	Handle    string    `json:"handle"`
@@ -51,10 +51,10 @@ type snapshotRecord struct {
 	SizeBytes int64     `json:"sizeBytes"`
 	CreatedAt time.Time `json:"createdAt"`
 	Volume    string    `json:"volume"`
-	Raw       bool      `json:"raw,omitempty"` // its volume's
+	Raw       bool      `json:"raw,omitempty"` // as of its volume
 }
 
-// groupRecord is what is kept about a group of snapshots, as record.json.
+// groupRecord is the record of a group of snapshots, in record.json.
 type groupRecord struct {
 	Version     int              `json:"version"`
 	Handle      string           `json:"handle"`
@@ -64,7 +64,7 @@ type groupRecord struct {
 	Members     []snapshotRecord `json:"members"`
 }
 
-// encode renders a record for people to read as well.
+// encode renders a record in a form that people can read, too.
 func encode(record any) ([]byte, error) {
 	data, err := json.MarshalIndent(record, "", "  ")
 	if err != nil {
@@ -73,8 +73,8 @@ func encode(record any) ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// decode reads a record and refuses whatever encode would not have written. It fails with errNewer for one of
-// a later version.
+// decode parses a record and refuses anything that encode would not have written. It fails with errNewer for a record
+// of a later version.
 func decode(data []byte, record any) error {
 	var header struct {
 		Version int `json:"version"`
@@ -96,7 +96,7 @@ func decode(data []byte, record any) error {
 	return nil
 }
 
-// check reports whether the record can be that of the volume with the handle, in a pool of the type.
+// check checks that the record is valid for the volume with the handle, in a pool of the type.
 func (r *volumeRecord) check(handle string, want poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(volumePrefix, r.Name)); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (r *volumeRecord) check(handle string, want poolType) error {
 	return r.checkParameters()
 }
 
-// checkParameters reports whether such a volume can have its parameters. Kinds: Invalid.
+// checkParameters checks that the volume can have its parameters. Kinds: Invalid.
 func (r *volumeRecord) checkParameters() error {
 	if r.Allocation != sparse && r.Allocation != full {
 		return backends.Errorf(backends.Invalid, "allocation is %q: use sparse or full", r.Allocation)
@@ -131,7 +131,7 @@ func (r *volumeRecord) checkParameters() error {
 	return nil
 }
 
-// check reports whether the record can be that of the snapshot with the handle.
+// check checks that the record is valid for the snapshot with the handle.
 func (r *snapshotRecord) check(handle string, want poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(snapshotPrefix, r.Name)); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (r *snapshotRecord) checkContents(want poolType) error {
 	return nil
 }
 
-// check reports whether the record can be that of the group with the handle.
+// check checks that the record is valid for the group with the handle.
 func (r *groupRecord) check(handle string, want poolType) error {
 	if err := checkRecord(r.Version, r.Handle, handle, handleOf(groupPrefix, r.Name)); err != nil {
 		return err
@@ -167,7 +167,7 @@ func (r *groupRecord) check(handle string, want poolType) error {
 	return nil
 }
 
-// checkRecord compares what a record says it is with where it was found and what its name makes it.
+// checkRecord checks a record's version, and that its handle is that of its entry and that of its name.
 func checkRecord(version int, says, found, derived string) error {
 	if version != recordVersion {
 		return fmt.Errorf("the record has version %d: there is only version %d", version, recordVersion)

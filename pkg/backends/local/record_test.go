@@ -168,7 +168,7 @@ func FuzzHandle(f *testing.F) {
 	})
 }
 
-// FuzzForeignHandle gives every method a handle that it has not given out.
+// FuzzForeignHandle passes to every method a handle that it has not returned.
 func FuzzForeignHandle(f *testing.F) {
 	x := newFixture(f)
 	kept := x.create("directory", "kept")

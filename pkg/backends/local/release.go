@@ -11,11 +11,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// releasedFolder is where the data directory keeps a note, by handle, of each volume that went out of use while its
-// pool could not be written to. It outweighs the note in the volume's own folder, which says that it is in use.
+// releasedFolder is the folder of the data directory with a note, by handle, for each volume that went out of use while
+// its pool was not writable. It overrides the note in the volume's folder, which says that the volume is in use.
 const releasedFolder = "released"
 
-// Used reports whether the volume is in use. Of one that cannot be reached now it cannot be told.
+// Used reports whether the volume is in use. It is true if the volume cannot be reached now.
 func (e *engine) Used(_ context.Context, handle string) bool {
 	v, err := e.stock.volumes.get(handle)
 	if err != nil {
@@ -24,8 +24,8 @@ func (e *engine) Used(_ context.Context, handle string) bool {
 	return v.inUse.Load()
 }
 
-// Release notes that the volume is no longer in use. It is unmounted by then, so that nothing may fail which the pool
-// lacks: where its own note cannot be removed the data directory gets another. Kinds: Busy while it is being copied.
+// Release notes that the volume is no longer in use. It is already unmounted, so the pool's state must not matter: if
+// its note cannot be removed, the data directory gets another. Kinds: Busy while it is being copied.
 func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "release volume", handle)
 	v, ok := e.stock.volumes.here(handle)
@@ -57,7 +57,7 @@ func (e *engine) Release(ctx context.Context, handle string) (err error) {
 	return nil
 }
 
-// unuse removes the note in the data directory that the volume is in use.
+// unuse removes the data directory's note that the volume is in use.
 func (e *engine) unuse(handle string) {
 	if err := e.forgetUsed(handle); err != nil {
 		e.log.Warn("the note that a volume is in use cannot be removed from the data directory: after a restart of the "+
@@ -81,14 +81,14 @@ func (e *engine) noteReleased(handle string) {
 	}
 }
 
-// isReleased reports whether the volume went out of use in this boot, whatever its own note says.
+// isReleased reports whether the volume went out of use in this boot, whatever the note in its folder says.
 func (e *engine) isReleased(v *volume) (bool, error) {
 	released, err := note(v.record.Load().Handle).holds(e.releasedNotes(), e.boot)
 	v.released.Store(released)
 	return released, err
 }
 
-// forgetReleased removes the note before the volume comes into use again, or goes. The caller owns it.
+// forgetReleased removes the note before the volume comes into use again or is deleted. The caller owns the volume.
 func (e *engine) forgetReleased(v *volume) error {
 	if !v.released.Load() {
 		return nil
@@ -100,9 +100,9 @@ func (e *engine) forgetReleased(v *volume) error {
 	return nil
 }
 
-// forgetUse removes all notes of a volume that is not in use, before it goes: a volume that gets its name later has
-// none. That it was released is forgotten last: whoever is killed here, or cannot delete it then, leaves no note that
-// it is in use. The caller owns it.
+// forgetUse removes all notes of an unused volume before it is deleted: a later volume of the name has none. The note
+// of the release goes last, so that after a kill or a failed deletion no note says that the volume is in use. The
+// caller owns the volume.
 func (e *engine) forgetUse(v *volume) error {
 	if v.released.Load() {
 		if err := v.clear(inUseNote); err != nil {
@@ -112,11 +112,11 @@ func (e *engine) forgetUse(v *volume) error {
 	return errors.Join(e.forgetUsed(v.record.Load().Handle), e.forgetReleased(v))
 }
 
-// dropReleased removes at the start the notes of earlier boots, which tell nothing any more.
+// dropReleased removes the notes of earlier boots at the start. They are no longer valid.
 func (e *engine) dropReleased() {
 	entries, err := os.ReadDir(e.releasedNotes())
 	if err != nil {
-		return // There are none, or the next start tries again.
+		return // There are none, or the next start retries.
 	}
 	for _, entry := range entries {
 		n := note(entry.Name())
@@ -130,11 +130,11 @@ func (e *engine) dropReleased() {
 	}
 }
 
-// clearReleased removes both notes of the volumes that went out of use while their pool could not be written to.
+// clearReleased removes both notes of volumes that went out of use while the pool was not writable.
 func (e *engine) clearReleased(p *pool) {
 	entries, err := os.ReadDir(e.releasedNotes())
 	if err != nil {
-		return // There are none, or they are tried again.
+		return // There are none, or this is retried.
 	}
 	for _, entry := range entries {
 		if v, ok := e.stock.volumes.here(entry.Name()); ok && v.pool == p {
@@ -143,14 +143,14 @@ func (e *engine) clearReleased(p *pool) {
 	}
 }
 
-// clearNotes waits for nobody: who copies the volume may take hours, in which nothing else of its pool were mended.
+// clearNotes does not wait: a copy may take hours, in which nothing else in the pool would be mended.
 func (e *engine) clearNotes(v *volume) {
 	if !v.released.Load() {
 		return
 	}
 	release, ok := v.leaveNow()
 	if !ok {
-		return // It was deleted, or is tried again.
+		return // It was deleted, or this is retried.
 	}
 	defer release()
 	if v.inUse.Load() || !v.released.Load() || v.clear(inUseNote) != nil {

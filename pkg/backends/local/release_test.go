@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// A volume that is being copied for long holds up no mending of others in its pool, whatever is noted of its release.
+// A long copy of a volume does not delay the repair of others in its pool, whatever is noted about its release.
 func TestMendingWaitsForNoCopy(t *testing.T) {
 	for _, pool := range []string{"image", "directory"} {
 		for _, boot := range []string{"", "an earlier boot"} {
@@ -52,7 +52,7 @@ func TestMendingWaitsForNoCopy(t *testing.T) {
 	}
 }
 
-// mendsInTime is mend that must not wait for anybody.
+// mendsInTime calls mend and checks that it does not wait.
 func (f *fixture) mendsInTime() {
 	f.Helper()
 	mended := make(chan struct{})
@@ -67,7 +67,7 @@ func (f *fixture) mendsInTime() {
 	}
 }
 
-// A note of a release tells nothing in the next boot, and goes.
+// A note of a release is not valid in the next boot, and is removed.
 func TestReleasesOfEarlierBootsAreForgotten(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
@@ -85,8 +85,8 @@ func TestReleasesOfEarlierBootsAreForgotten(t *testing.T) {
 	}
 }
 
-// A pool is lost while it is served, and volumes of it go out of use. Its notes are there again when it is: nobody
-// believes them, whenever the driver is started, and however often a volume was to be deleted meanwhile.
+// A pool is lost while it is served, and its volumes go out of use. When it is back, it has its old notes again. They
+// are ignored, whenever the driver is restarted, and however often a deletion was tried meanwhile.
 func TestReleaseWhileThePoolIsLost(t *testing.T) {
 	for _, mounted := range []bool{false, true} {
 		for _, mended := range []bool{false, true} {

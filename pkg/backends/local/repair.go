@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// repairVolumes finishes what was begun with each volume that was found, and reads its notes. One of which it is not
-// known whether it is in use cannot be used.
+// repairVolumes completes the interrupted steps of each volume that was found, and reads its notes. A volume cannot be
+// used if it is unknown whether it is in use.
 func (e *engine) repairVolumes(ctx context.Context, c *contents, r *report) error {
 	found := c.volumes
 	c.volumes = nil
@@ -46,7 +46,7 @@ func (e *engine) repairVolumes(ctx context.Context, c *contents, r *report) erro
 	return nil
 }
 
-// readInUse reports whether the volume is in use, and removes what an earlier boot noted.
+// readInUse reports whether the volume is in use, and removes the notes of earlier boots.
 func (e *engine) readInUse(v *volume) (bool, error) {
 	inFolder, inData, err := e.isInUse(v)
 	if err != nil {
@@ -65,8 +65,8 @@ func (e *engine) readInUse(v *volume) (bool, error) {
 	return false, nil
 }
 
-// readFrozen thaws what this boot froze, and removes the note of it. What fails is tried again: a workload whose
-// filesystem is frozen stands still.
+// readFrozen thaws a filesystem that was frozen in this boot, and removes the note. Failures are retried: a workload
+// stalls while its filesystem is frozen.
 func (e *engine) readFrozen(ctx context.Context, v *volume, r *report) error {
 	frozen, err := frozenNote.holds(v.dir, e.boot)
 	if err == nil && frozen {
@@ -79,8 +79,8 @@ func (e *engine) readFrozen(ctx context.Context, v *volume, r *report) error {
 	return err
 }
 
-// thawFirst thaws, before volumes are frozen, what could not be thawed before. Whoever froze it anew would take the
-// note of that for his own, and remove it. The caller owns the volumes. Kinds: InUse.
+// thawFirst retries, before volumes are frozen, to thaw what could not be thawed before. Otherwise a new freeze would
+// take the old note for its own and remove it. The caller owns the volumes. Kinds: InUse.
 func (e *engine) thawFirst(ctx context.Context, volumes []*volume) error {
 	for _, v := range volumes {
 		if !v.frozen.Load() {
@@ -94,7 +94,7 @@ func (e *engine) thawFirst(ctx context.Context, volumes []*volume) error {
 	return nil
 }
 
-// thawAgain thaws what could not be thawed before. Who copies a volume has it for himself, and thaws it himself.
+// thawAgain retries to thaw filesystems. A copy owns its volume and thaws it itself.
 func (e *engine) thawAgain(p *pool) {
 	for _, entry := range e.stock.volumes.all() {
 		v := entry.item
@@ -111,7 +111,7 @@ func (e *engine) thawAgain(p *pool) {
 	e.thawAway(p)
 }
 
-// thawAway thaws what no volume on the shelf stands for: its record cannot be read, or it is one of two of its name.
+// thawAway thaws volumes without an item on the shelf: their record is unreadable, or their name is there twice.
 func (e *engine) thawAway(p *pool) {
 	for name := range e.stock.volumes.awayFrom(p.name) {
 		if v, ok := e.stock.volumes.here(name); ok && v.pool == p {
@@ -124,9 +124,9 @@ func (e *engine) thawAway(p *pool) {
 	}
 }
 
-// thaw thaws the filesystem on an image that the process froze before it was killed. It gives up on one that does not
-// answer: its pool is served, and it is tried again. Until what was given up has come back no other begins, so that
-// none comes late, into a copy. Kinds: Unavailable.
+// thaw thaws the filesystem on an image that a killed process froze. It gives up on one that does not answer: the pool
+// is served, and thawing is retried. No attempt begins before an abandoned one has returned, so that none takes effect
+// late, during a copy. Kinds: Unavailable.
 func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
 	ctx, cancel := context.WithTimeout(e.waiting.calls.With(ctx), e.waiting.limits.Look)
 	defer cancel()
@@ -145,11 +145,11 @@ func (e *engine) thaw(ctx context.Context, v *volume, r *report) error {
 	return err
 }
 
-// costOfTrash is what something in the trash took from the ledger, as far as its record tells.
+// costOfTrash is how many bytes an item in the trash took from the ledger, as far as its record says.
 func (p *pool) costOfTrash(path string) int64 {
 	data, err := os.ReadFile(filepath.Join(path, recordFile))
 	if err != nil {
-		return 0 // A draft, or half removed.
+		return 0 // A draft, or partly removed.
 	}
 	var record struct {
 		SizeBytes int64         `json:"sizeBytes"`
@@ -168,7 +168,7 @@ func (p *pool) costOfTrash(path string) int64 {
 	return size
 }
 
-// groupMember is as much of a snapshotRecord as tells its size.
+// groupMember has the fields of a snapshotRecord that determine its size.
 type groupMember struct {
 	SizeBytes int64 `json:"sizeBytes"`
 }

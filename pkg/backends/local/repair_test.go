@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestEveryStepOfCreate constructs what a crash after each step of making something leaves.
+// TestEveryStepOfCreate constructs the state after a crash at each step of a creation.
 func TestEveryStepOfCreate(t *testing.T) {
 	f := newFixture(t)
 	kept := f.create("directory", "kept")
@@ -45,7 +45,7 @@ func TestEveryStepOfCreate(t *testing.T) {
 	}
 }
 
-// TestEveryStepOfDelete constructs what a crash after each step of a deletion leaves.
+// TestEveryStepOfDelete constructs the state after a crash at each step of a deletion.
 func TestEveryStepOfDelete(t *testing.T) {
 	f := newFixture(t)
 	for name, half := range map[string]func(trash string) error{
@@ -93,8 +93,8 @@ func TestTrashKeepsItsSpaceUntilItIsGone(t *testing.T) {
 	}
 }
 
-// A tree that is too deep is removed in pieces, which are put beside it. Should their removal fail, they go with what
-// is tried again.
+// A tree that is too deep is removed in pieces, which are moved beside it. If the removal of the pieces fails, it is
+// retried.
 func TestPiecesOfTrashAreRemovedToo(t *testing.T) {
 	f := newFixture(t)
 	f.settle()
@@ -112,13 +112,13 @@ func TestPiecesOfTrashAreRemovedToo(t *testing.T) {
 	must(t, os.Remove(path+"er"))
 }
 
-// What a crash has left to be removed is promised what it holds: its blocks are free once they are removed, and cannot
-// be given out before.
+// Items that a crash left for removal count with the space that they hold: their blocks are free only once they are
+// removed.
 func TestWhatACrashLeftHoldsWhatItTakes(t *testing.T) {
 	f := newFixture(t)
 	f.settle()
 	p := f.in("image")
-	p.reflink.Store(false) // What copies have in common does not count.
+	p.reflink.Store(false) // Shared blocks do not count.
 	p.janitor.stop()       // Nothing is removed.
 	for _, path := range []string{
 		p.entry(stagingFolder, "a draft/image"), p.entry(stagingFolder, "a group/1/image"),
@@ -136,7 +136,7 @@ func TestWhatACrashLeftHoldsWhatItTakes(t *testing.T) {
 	f.promised(0)
 }
 
-// TestEveryStepOfExpand constructs what a crash after each step of growing an image leaves.
+// TestEveryStepOfExpand constructs the state after a crash at each step of growing an image.
 func TestEveryStepOfExpand(t *testing.T) {
 	f := newFixture(t)
 	for _, allocation := range []string{sparse, full} {
@@ -166,7 +166,7 @@ func TestEveryStepOfExpand(t *testing.T) {
 	}
 }
 
-// No version begins to grow a directory by a record. One that says so all the same is finished like an image.
+// A pending growth in a directory's record, which no version writes, is completed like an image's.
 func TestDirectoryThatIsBeingGrown(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("directory", "one")
@@ -201,7 +201,7 @@ func TestGrowingDoesNotHideLostData(t *testing.T) {
 	if r := f.volumesRecord(v.Handle); r.ExpandingFromBytes != 4<<20 || r.SizeBytes != 8<<20 {
 		t.Errorf("the record is %+v", r)
 	}
-	must(t, os.Truncate(f.data(v.Handle), 4<<20)) // Somebody has restored it.
+	must(t, os.Truncate(f.data(v.Handle), 4<<20)) // The data was restored.
 	if e, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 8 << 20}); err != nil ||
 		e.CapacityBytes != 8<<20 {
 		t.Errorf("the next expansion: %+v, %v", e, err)
@@ -251,7 +251,7 @@ func TestWhatCannotBeUnderstoodIsSetAside(t *testing.T) {
 	}
 }
 
-// damages are ways in which the record of a volume, a snapshot or a group is there and is none.
+// damages returns ways to damage the record of a volume, a snapshot or a group.
 func damages() map[string]func(record string) error {
 	return map[string]func(record string) error{
 		"empty":    func(record string) error { return os.Truncate(record, 0) },
@@ -261,7 +261,7 @@ func damages() map[string]func(record string) error {
 	}
 }
 
-// What has a damaged record keeps its place, its name and its handle, and nothing that is asked of it succeeds.
+// An item with a damaged record keeps its place, its name and its handle, and every call for it fails.
 func TestDamagedRecordsKeepTheirPlace(t *testing.T) {
 	for name, spoil := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -337,7 +337,7 @@ func TestOneNameInTwoPools(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(other, recordFile), data, 0o600))
 	f.open()
-	// Nobody can tell which of the two the orchestrator means.
+	// The orchestrator's handle is ambiguous.
 	f.isAway(v.Handle, "same name", dir[:1])
 	for _, path := range []string{dir, other} {
 		if _, err := os.Stat(path); err != nil {
@@ -362,13 +362,13 @@ func TestWhatAppearsBehindTheBack(t *testing.T) {
 	f.holdsOnly("volumes/" + handle)
 	f.promised(0)
 	hasKind(t, "Delete", f.Delete(t.Context(), handle), backends.Unusable, foreign)
-	f.mend() // There is nothing in it.
+	f.mend() // It is empty.
 	hasKind(t, "Delete", f.Delete(t.Context(), handle), backends.NotFound)
 	f.create("image", "one")
 }
 
-// What appears in the place of a volume may be that volume, made by somebody whose answer was lost: it is not said to
-// be gone, and is used once it was looked at.
+// An entry that appears in the place of a volume may be that volume, created by a call whose answer was lost. It is not
+// reported as gone, and can be used once it was checked.
 func TestVolumeThatAppears(t *testing.T) {
 	f := newFixture(t)
 	v := f.create("image", "one")
@@ -414,7 +414,7 @@ func TestOpenReports(t *testing.T) {
 	}
 }
 
-// A note is a link: what else has its name is left alone.
+// A note is a link: other files of its name are not touched.
 func TestOnlyNotesAreCleared(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, string(frozenNote))

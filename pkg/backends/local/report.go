@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// Pools returns the pools of the configuration. One that cannot be used, or does not say what room it has, says why,
-// and holds up no other.
+// Pools returns the pools of the configuration. A pool that cannot be used, or does not report its room, has the reason
+// as its Problem, and delays no other.
 func (e *engine) Pools(ctx context.Context) (pools []backends.Pool, err error) {
 	defer annotate(&err, "tell of pools", "")
 	pools = make([]backends.Pool, len(e.pools))
@@ -21,7 +21,6 @@ func (e *engine) Pools(ctx context.Context) (pools []backends.Pool, err error) {
 	return pools, ctx.Err()
 }
 
-// poolNow is what can be told of a pool now.
 func (e *engine) poolNow(ctx context.Context, p *pool) backends.Pool {
 	pool := backends.Pool{Name: p.name, Type: string(p.storage.name)}
 	capacity, err := e.Capacity(ctx, backends.CapacityQuery{Parameters: &Parameters{Pool: p.name}})

@@ -7,16 +7,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// reserve is what a pool keeps free of its filesystem: so many bytes, or so much of whatever size that has.
+// reserve is the space of its filesystem that a pool keeps free: a number of bytes, or a percentage of the size.
 type reserve struct {
 	bytes   int64
 	percent int64
 }
 
-// of is how many bytes of a filesystem are kept free.
+// of is how many bytes are kept free on a filesystem of this size.
 func (r reserve) of(filesystem int64) int64 { return r.bytes + filesystem/100*r.percent }
 
-// parseReserve reads what the pool's configuration says. Kinds: Invalid.
+// parseReserve parses the reserve of the pool's configuration. Kinds: Invalid.
 func (p PoolConfig) parseReserve() (r reserve, err error) {
 	number, isPart := strings.CutSuffix(p.Reserve, "%")
 	if !isPart {

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestReserveIsKeptFree wants that what is reserved is promised to nobody, whatever may be promised twice.
+// TestReserveIsKeptFree checks that reserved space is never promised, even with overcommit.
 func TestReserveIsKeptFree(t *testing.T) {
 	mount, twice := testfs.New(t, "ext4", 256), 2.0
 	f := newFixture(t, PoolConfig{Name: "all", Type: "image", Path: filepath.Join(mount, "all")},
@@ -42,7 +42,7 @@ func TestReserveIsKeptFree(t *testing.T) {
 	}
 }
 
-// TestReserveIsAPart wants that a part of the filesystem is kept free, of all that it has and not of what is free.
+// TestReserveIsAPart checks that a percentage is one of the filesystem's size, not of its free space.
 func TestReserveIsAPart(t *testing.T) {
 	mount := testfs.New(t, "ext4", 256)
 	var has unix.Statfs_t
@@ -52,7 +52,7 @@ func TestReserveIsAPart(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "all", Type: "image", Path: filepath.Join(mount, "all")},
 		PoolConfig{Name: "most", Type: "image", Path: filepath.Join(mount, "most"), Reserve: "20%"})
 	want := int64(has.Blocks) * has.Frsize / 100 * 20
-	keeps := func() bool { // Room is told in whole blocks.
+	keeps := func() bool { // Room is reported in whole blocks.
 		less := f.room("all") - f.room("most")
 		return less > want-4096 && less < want+4096
 	}

@@ -8,16 +8,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// shelf is the index of all volumes, snapshots or groups by handle. It is the only way from a handle that
-// came from outside to anything on disk. Its mutex is held for a look or a note, never for I/O.
+// shelf is the index of all volumes, snapshots or groups by handle. It is the only way from a handle of a request to
+// anything on disk. Its mutex is held for lookups and updates, never during I/O.
 type shelf[T any] struct {
 	what string // for messages
 
 	mu     sync.Mutex
 	items  map[string]T
 	making map[string]struct{} // handles that are reserved
-	away   map[string]*away    // what is there and cannot be used; it hides an item of the same handle
-	doubts map[string]*away    // pools, by name, of which it is not known what is in them
+	away   map[string]*away    // items that exist but cannot be used; an entry hides an item of the same handle
+	doubts map[string]*away    // pools, by name, whose contents are unknown
 	order  []string            // the handles of items and away, sorted; nil after a change
 }
 
@@ -28,7 +28,7 @@ func newShelf[T any](what string) *shelf[T] {
 	}
 }
 
-// reserve takes the handle for something that is to be made; settle or abandon must follow. Kinds: Unusable when
+// reserve reserves the handle for an item that is to be created; settle or abandon must follow. Kinds: Unusable when
 // there is one that cannot be used now; Exists when there is one; Busy while one is being made.
 func (s *shelf[T]) reserve(handle string) error {
 	s.mu.Lock()
@@ -46,7 +46,7 @@ func (s *shelf[T]) reserve(handle string) error {
 	return nil
 }
 
-// settle puts what was made under the handle.
+// settle puts a new item on the shelf.
 func (s *shelf[T]) settle(handle string, item T) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,14 +55,13 @@ func (s *shelf[T]) settle(handle string, item T) {
 	s.order = nil
 }
 
-// abandon gives a reserved handle back.
+// abandon releases a reserved handle.
 func (s *shelf[T]) abandon(handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.making, handle)
 }
 
-// remove takes what is deleted out.
 func (s *shelf[T]) remove(handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +69,7 @@ func (s *shelf[T]) remove(handle string) {
 	s.order = nil
 }
 
-// get looks for a handle. Kinds: Unusable; NotFound.
+// get returns the item with the handle. Kinds: Unusable; NotFound.
 func (s *shelf[T]) get(handle string) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,9 +86,9 @@ func (s *shelf[T]) get(handle string) (T, error) {
 	return item, backends.Errorf(backends.NotFound, "there is no such %s", s.what)
 }
 
-// toDelete looks for what is to be deleted. It may be asked for while it is made, by a caller that knows how handles
-// follow from names: without it that caller would be told that it is gone, and it would come. Kinds: Busy while it is
-// being made; those of get.
+// toDelete returns the item that is to be deleted. A caller can derive the handle from the name, and so ask while the
+// item is being created. It must not be told that the item is gone, because it would appear later. Kinds: Busy while it
+// is being made; those of get.
 func (s *shelf[T]) toDelete(handle string) (T, error) {
 	if s.isMade(handle) {
 		var none T
@@ -98,7 +97,7 @@ func (s *shelf[T]) toDelete(handle string) (T, error) {
 	return s.get(handle)
 }
 
-// isMade reports whether something is being made under the handle.
+// isMade reports whether an item with the handle is being created.
 func (s *shelf[T]) isMade(handle string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,14 +108,14 @@ func (s *shelf[T]) isMade(handle string) bool {
 // entry is an item with its handle.
 type entry[T any] struct {
 	handle string
-	item   T     // the zero value for what is away and was never read
+	item   T     // the zero value for an item that is away and was never read
 	away   *away // why it cannot be used now
 }
 
 func (e entry[T]) key() string { return e.handle }
 
-// after returns what has a handle that sorts after the one given, in the order of the handles: at most limit, all for
-// 0, of what keep says yes to.
+// after returns the entries whose handles sort after the given one, in order, and for which keep returns true: at most
+// limit of them; 0 means no limit.
 func (s *shelf[T]) after(handle string, limit int, keep func(entry[T]) bool) (entries []entry[T]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,13 +134,13 @@ func (s *shelf[T]) after(handle string, limit int, keep func(entry[T]) bool) (en
 	return entries
 }
 
-// all returns everything, in the order of the handles.
+// all returns all entries, in the order of the handles.
 func (s *shelf[T]) all() []entry[T] { return s.after("", 0, every[T]) }
 
 // every keeps every entry.
 func every[T any](entry[T]) bool { return true }
 
-// sorted returns the order, which lasts until something changes.
+// sorted returns the order, which is cached until the next change.
 func (s *shelf[T]) sorted() []string {
 	if s.order == nil {
 		s.order = slices.AppendSeq(make([]string, 0, len(s.items)+len(s.away)), maps.Keys(s.items))

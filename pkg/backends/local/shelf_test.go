@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPagesLookAtWhatTheyShow: a page costs about as much as it shows, however much sorts before it.
+// TestPagesLookAtWhatTheyShow checks that the cost of a page depends on its length, not on the entries before it.
 func TestPagesLookAtWhatTheyShow(t *testing.T) {
 	const items, limit = 1000, 10
 	all := newShelf[int]("thing")

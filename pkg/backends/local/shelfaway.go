@@ -5,8 +5,8 @@ import (
 	"maps"
 )
 
-// adopt puts what was found in a pool under its handle. Should the handle be taken already, nobody can tell which
-// of the two the orchestrator means: neither can be used from now on.
+// adopt puts an item that was found in a pool on the shelf. If the handle is taken, it is ambiguous to the
+// orchestrator: neither item can be used from now on.
 func (s *shelf[T]) adopt(handle string, item T, pool, path string) *away {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -25,7 +25,7 @@ func (s *shelf[T]) adopt(handle string, item T, pool, path string) *away {
 	return nil
 }
 
-// exclude notes what is there and cannot be used.
+// exclude records that the item with the handle cannot be used.
 func (s *shelf[T]) exclude(handle string, a *away) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,14 +35,14 @@ func (s *shelf[T]) exclude(handle string, a *away) {
 	}
 }
 
-// doubt notes that nobody knows what is in a pool.
+// doubt records that the contents of a pool are unknown.
 func (s *shelf[T]) doubt(a *away) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.doubts[a.pool] = a
 }
 
-// settlePool ends what was noted of a pool as a whole: from now on it is known what is in it.
+// settlePool removes the entries about a pool as a whole: its contents are known from now on.
 func (s *shelf[T]) settlePool(pool string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +51,7 @@ func (s *shelf[T]) settlePool(pool string) {
 	maps.DeleteFunc(s.away, func(_ string, a *away) bool { return a.pool == pool && a.ofPool() })
 }
 
-// readmit ends what was noted of a handle.
+// readmit removes the entry of a handle from away.
 func (s *shelf[T]) readmit(handle string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,14 +59,14 @@ func (s *shelf[T]) readmit(handle string) {
 	s.order = nil
 }
 
-// awayOf returns why what has the handle cannot be used, and nil when it can or is not there.
+// awayOf returns why the item with the handle cannot be used; nil if it can, or does not exist.
 func (s *shelf[T]) awayOf(handle string) *away {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.away[handle]
 }
 
-// awayFrom returns what cannot be used of a pool.
+// awayFrom returns the unusable items of a pool, by handle.
 func (s *shelf[T]) awayFrom(pool string) map[string]*away {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *shelf[T]) awayFrom(pool string) map[string]*away {
 	return found
 }
 
-// here returns the item of the handle, whether it can be used or not.
+// here returns the item with the handle, whether or not it can be used.
 func (s *shelf[T]) here(handle string) (T, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

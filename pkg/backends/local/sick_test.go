@@ -21,8 +21,8 @@ func fill(t *testing.T, dir string) {
 	t.Helper()
 	testfs.Fill(t, dir)
 	for _, add := range []func(path string) error{
-		// A btrfs has room of its own for what is no data: long links, which others do not take, fill it in a quarter of
-		// the time that directories need.
+		// btrfs reserves space for metadata. Long links, which others do not accept, fill it in a quarter of the time that
+		// directories need.
 		func(path string) error { return os.Symlink(strings.Repeat("x", 3000), path) },
 		func(path string) error { return os.Mkdir(path, 0o700) },
 	} {
@@ -36,7 +36,7 @@ func fill(t *testing.T, dir string) {
 	}
 }
 
-// empty makes room again, and waits until the filesystem says so: btrfs counts what is free when it commits.
+// empty frees space, and waits until the filesystem reports it: btrfs updates its free space at a commit.
 func empty(t *testing.T, dir string) {
 	t.Helper()
 	fillers, err := filepath.Glob(filepath.Join(dir, "filler*"))
@@ -73,7 +73,7 @@ func TestFullPoolIsServed(t *testing.T) {
 			must(t, f.Delete(t.Context(), b.Handle))
 			must(t, f.Delete(t.Context(), a.Handle))
 			if err := f.Delete(t.Context(), c.Handle); fsType != "btrfs" || !backends.Is(err, backends.Exhausted) {
-				must(t, err) // To retain frees nothing, and a btrfs may have no room for a rename.
+				must(t, err) // Retaining frees nothing, and a btrfs may have no room for a rename.
 			}
 			must(t, f.DeleteSnapshot(t.Context(), s.Handle))
 			f.settle()
@@ -89,7 +89,7 @@ func TestFullPoolIsServed(t *testing.T) {
 	}
 }
 
-// TestEveryStepOfADeletionInPlace constructs what a crash leaves of one.
+// TestEveryStepOfADeletionInPlace constructs the state after a crash at each step.
 func TestEveryStepOfADeletionInPlace(t *testing.T) {
 	f := newFixture(t)
 	for name, step := range map[string]func(dir string) error{
@@ -125,7 +125,7 @@ func TestPoolThatGetsRoomIsProbedAgain(t *testing.T) {
 	}
 }
 
-// readOnly makes the filesystem read-only until the function is called.
+// readOnly makes the filesystem read-only until the returned function is called.
 func readOnly(t *testing.T, mount string) (writable func()) {
 	t.Helper()
 	testfs.Run(t, "mount", "-o", "remount,ro", mount)
@@ -164,7 +164,7 @@ func TestReadOnlyPoolIsServed(t *testing.T) {
 		f.mend()
 		f.holdsOnly("volumes/"+v.Handle, "volumes/"+idle.Handle, "volumes/"+handleOf(volumePrefix, "elsewhere"))
 		f.use(v.Handle)
-		f.reopen() // What was noted of the release is over.
+		f.reopen() // The note of the release is no longer valid.
 		hasKind(t, "Delete of what is in use", f.Delete(t.Context(), v.Handle), backends.InUse)
 		must(t, f.Release(t.Context(), v.Handle))
 		must(t, f.Delete(t.Context(), v.Handle))
@@ -174,8 +174,8 @@ func TestReadOnlyPoolIsServed(t *testing.T) {
 	}
 }
 
-// A deletion fails in a pool that is read-only. Whenever the driver is started again after that, the volume is not in
-// use: it was unstaged.
+// A deletion fails in a read-only pool. Whenever the driver is restarted after that, the volume is not in use, because
+// it was unstaged.
 func TestFailedDeleteKeepsTheRelease(t *testing.T) {
 	for name, restart := range map[string]func(f *fixture, writable func()){
 		"before the pool is mended": func(f *fixture, writable func()) { f.reopen(); writable() },
@@ -195,7 +195,7 @@ func TestFailedDeleteKeepsTheRelease(t *testing.T) {
 			}
 			restart(f, writable)
 			must(t, f.Delete(t.Context(), v.Handle))
-			f.create("disk", "one") // What was noted of the one before is over.
+			f.create("disk", "one") // The notes of the earlier volume are no longer valid.
 			f.use(v.Handle)
 			f.reopen()
 			hasKind(t, "Delete of what is in use", f.Delete(t.Context(), v.Handle), backends.InUse)
@@ -276,14 +276,14 @@ func TestPoolsAreTriedAgainInTheBackground(t *testing.T) {
 		f.open()
 		f.isAway(v.Handle, path)
 		must(t, errors.Join(os.RemoveAll(path), os.Rename(path+".away", path)))
-		<-time.After(mendEvery + time.Second) // In no time.
+		<-time.After(mendEvery + time.Second) // It takes no real time.
 		synctest.Wait()
 		f.use(v.Handle)
-		f.shut() // In the bubble.
+		f.shut() // Inside the bubble.
 	})
 }
 
-// TestDiskThatFails has a filesystem whose device answers with EIO.
+// TestDiskThatFails has a filesystem whose device returns EIO.
 func TestDiskThatFails(t *testing.T) {
 	testfs.NeedRoot(t)
 	file := filepath.Join(t.TempDir(), "filesystem")
@@ -296,9 +296,9 @@ func TestDiskThatFails(t *testing.T) {
 		PoolConfig{Name: "directory", Type: "directory"})
 	v := f.create("disk", "one")
 	f.shut()
-	testfs.Run(t, "umount", mount) // With it goes what the kernel has in memory.
+	testfs.Run(t, "umount", mount) // This drops the kernel's caches.
 	testfs.Run(t, "mount", device, mount)
-	must(t, os.Truncate(file, 8192)) // All that is read now fails.
+	must(t, os.Truncate(file, 8192)) // All further reads fail.
 	f.open()
 	f.isAway(v.Handle, "disk")
 	f.use(f.create("directory", "well").Handle)
@@ -311,7 +311,7 @@ func TestDiskThatHangs(t *testing.T) {
 		PoolConfig{Name: "directory", Type: "directory"})
 	v := f.create("slow", "one")
 	f.shut()
-	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
+	f.options.Config.(*Config).Limits = Limits{} // The test needs them to expire.
 	server.Stop(t)
 	f.open()
 	f.awaits("directory")
@@ -333,17 +333,17 @@ func TestDiskThatHangs(t *testing.T) {
 	f.shut()
 	server.Stop(t)
 	f.options.Config = &Config{Pools: []PoolConfig{{Name: "directory", Type: "directory"}}}
-	f.open() // The configuration has lost it, too.
+	f.open() // It is no longer configured, either.
 	f.isAway(v.Handle, "slow", "retired")
 	server.Continue(t)
 }
 
-// What is frozen still, and mounted where nothing answers, holds up no pool, and is thawed once it answers.
+// A frozen filesystem on a mount that does not answer delays no pool, and is thawed once the mount answers.
 func TestThawThatHangs(t *testing.T) {
 	server := stall.Serve(t)
 	f := newFixture(t, PoolConfig{Name: "image", Type: "image"})
 	spec := specIn("image", "one")
-	spec.Capacity.RequiredBytes = 32 << 20 // ext4 takes some.
+	spec.Capacity.RequiredBytes = 32 << 20 // ext4 needs some of it.
 	v, err := f.Create(t.Context(), spec)
 	must(t, err)
 	path, at := f.use(v.Handle), filepath.Join(server.Dir, "mounted")
@@ -355,7 +355,7 @@ func TestThawThatHangs(t *testing.T) {
 	t.Cleanup(func() { must(t, unix.Unmount(at, 0)) })
 	leaveFrozen(t, at)
 	t.Cleanup(func() { server.Continue(t) })
-	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
+	f.options.Config.(*Config).Limits = Limits{} // The test needs them to expire.
 	server.Stop(t)
 	f.open()
 	f.awaits("image")
@@ -373,7 +373,7 @@ func TestThawThatHangs(t *testing.T) {
 	}
 }
 
-// A pool whose server does not answer says so when it is asked for its room, and holds up no other pool.
+// A pool whose server does not answer reports that when it is asked for its room, and delays no other pool.
 func TestPoolThatHangsStopsItselfOnly(t *testing.T) {
 	server := stall.Serve(t)
 	f := newFixture(t, PoolConfig{Name: "slow", Type: "directory", Path: filepath.Join(server.Dir, "pool")},
@@ -383,7 +383,7 @@ func TestPoolThatHangsStopsItselfOnly(t *testing.T) {
 	}
 	quick := f.create("quick", "one").Handle
 	f.shut()
-	f.options.Config.(*Config).Limits = Limits{} // That they pass is what is tested.
+	f.options.Config.(*Config).Limits = Limits{} // The test needs them to expire.
 	f.open()
 	f.awaits("slow")
 	f.awaits("quick")
@@ -413,12 +413,12 @@ func TestPoolThatHangsStopsItselfOnly(t *testing.T) {
 			t.Fatalf("it answers again, and the pool is %+v", pools[0])
 		}
 	}
-	f.promised(4 * (4 << 20)) // What was given up and came through later is not promised.
+	f.promised(4 * (4 << 20)) // Room that was taken after its call gave up is not promised.
 }
 
-// What is full frees itself only through those who use it: a volume of a full pool comes into use and goes out of it,
-// is known to be in use after a restart, and is deleted when it is not. One that came into use before, with another
-// note, is treated as all.
+// A full pool frees space only through its users. So its volumes can come into use and go out of use, are known to be
+// in use after a restart, and are deleted when they are not. A volume that came into use before, with the other note,
+// is treated the same.
 func TestFullPoolIsUsed(t *testing.T) {
 	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
 		t.Run(fsType, func(t *testing.T) {
@@ -433,7 +433,7 @@ func TestFullPoolIsUsed(t *testing.T) {
 				}
 			}
 			for _, i := range []int{1, 3} {
-				must(t, os.Symlink(f.boot, filepath.Join(f.dir(handles[i]), string(inUseNote)))) // as all versions have noted it
+				must(t, os.Symlink(f.boot, filepath.Join(f.dir(handles[i]), string(inUseNote)))) // as all versions note it
 			}
 			f.shut()
 			fill(t, mount)
@@ -461,7 +461,7 @@ func TestFullPoolIsUsed(t *testing.T) {
 	}
 }
 
-// The default install has the pools in the data directory, and so on the same disk.
+// The default install has its pools in the data directory, and so on the same disk.
 func TestFullDefaultInstallIsUsed(t *testing.T) {
 	for fsType, size := range map[string]int64{"ext4": 32, "xfs": 300, "btrfs": 128} {
 		t.Run(fsType, func(t *testing.T) {

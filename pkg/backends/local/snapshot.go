@@ -37,9 +37,9 @@ func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
 	}
 }
 
-// CreateSnapshot copies a volume, sharing blocks where the filesystem can. That of an image shows one
-// instant, also while it is in use; that of a directory in use does not, and is refused unless the parameters
-// ask for it. Kinds: Exists; NotFound; InUse; Exhausted; Busy.
+// CreateSnapshot copies a volume, sharing blocks if the filesystem can. The copy of an image shows one instant, even in
+// use. That of a directory in use does not, and is refused unless the parameters ask for it. Kinds: Exists; NotFound;
+// InUse; Exhausted; Busy.
 func (e *engine) CreateSnapshot(ctx context.Context,
 	spec backends.SnapshotSpec) (result *backends.Snapshot, err error) {
 	defer annotate(&err, "create snapshot", spec.Name)
@@ -55,7 +55,7 @@ func (e *engine) CreateSnapshot(ctx context.Context,
 	return e.describeSnapshot(s), nil
 }
 
-// planSnapshot holds the volume.
+// planSnapshot holds the volume and plans the snapshot.
 func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.SnapshotSpec) (plan[*snapshot], error) {
 	var result plan[*snapshot]
 	if err := ctx.Err(); err != nil {

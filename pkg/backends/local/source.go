@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Source tells where the volume's directory or image is, and notes that it is in use from now on. Kinds:
-// NotFound; Unsupported for a directory that is wanted as a device, and a raw volume that is not; Unavailable
+// Source returns the location of the volume's directory or image, and notes that the volume is in use from now on.
+// Kinds: NotFound; Unsupported for a directory that is wanted as a device, and a raw volume that is not; Unavailable
 // when the data is not there; Busy while it is being copied.
 func (e *engine) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
@@ -40,7 +40,7 @@ func (e *engine) Source(ctx context.Context, a backends.Attachment) (result back
 	return source, nil
 }
 
-// use is held while the volume comes into use: nobody copies it then. When it is in use already nothing
+// use is held while the volume comes into use, so that nothing copies it then. If the volume is already in use, nothing
 // changes.
 func (v *volume) use(ctx context.Context) (release func(), err error) {
 	release, err = v.share(ctx)
@@ -51,8 +51,7 @@ func (v *volume) use(ctx context.Context) (release func(), err error) {
 	return v.own(ctx)
 }
 
-// leave is held while the volume goes out of use. Nobody has to wait for a copy that is not of one instant while the
-// volume is in use.
+// leave is held while the volume goes out of use. It need not wait for copies that show no single instant.
 func (v *volume) leave(ctx context.Context) (release func(), err error) {
 	if !v.pool.storage.instant {
 		return v.share(ctx)
@@ -60,7 +59,7 @@ func (v *volume) leave(ctx context.Context) (release func(), err error) {
 	return v.own(ctx)
 }
 
-// leaveNow is leave for who comes again, and does not wait.
+// leaveNow is leave for callers that come again. It does not wait.
 func (v *volume) leaveNow() (release func(), ok bool) {
 	if !v.pool.storage.instant {
 		return v.shareNow()

@@ -2,7 +2,7 @@ package local
 
 import "strings"
 
-// excluder is as much of a shelf as does not depend on its items.
+// excluder has the methods of a shelf that do not depend on the type of its items.
 type excluder interface {
 	exclude(handle string, a *away)
 	readmit(handle string)
@@ -11,10 +11,10 @@ type excluder interface {
 	awayFrom(pool string) map[string]*away
 }
 
-// stock is what is in the pools, by handle.
+// stock has the contents of the pools, by handle.
 type stock struct {
 	volumes   *shelf[*volume]
-	snapshots *shelf[*snapshot] // those of groups too
+	snapshots *shelf[*snapshot] // including those of groups
 	groups    *shelf[*group]
 }
 
@@ -24,7 +24,7 @@ func newStock() *stock {
 
 func (s *stock) shelves() []excluder { return []excluder{s.volumes, s.snapshots, s.groups} }
 
-// shelfOf is the shelf for handles like this one.
+// shelfOf returns the shelf for handles of this kind.
 func (s *stock) shelfOf(handle string) excluder {
 	switch {
 	case strings.HasPrefix(handle, snapshotPrefix):
@@ -35,7 +35,7 @@ func (s *stock) shelfOf(handle string) excluder {
 	return s.volumes
 }
 
-// shelve makes the group and its members known.
+// shelve puts the group and its members on their shelves.
 func (s *stock) shelve(g *group) {
 	for _, m := range g.members {
 		s.snapshots.settle(m.record.Handle, m)
@@ -43,8 +43,8 @@ func (s *stock) shelve(g *group) {
 	s.groups.settle(g.record.Handle, g)
 }
 
-// isMade reports whether something is being made under the handle, or was until just now: who has failed to make what
-// is in its place all the same still has the handle. While that is away nobody else gets it.
+// isMade reports whether an item with the handle is being created. A failed creation whose item may be in its final
+// place keeps the handle until it returns. While the item is away, no other gets the handle.
 func (s *stock) isMade(handle string) bool {
 	return s.volumes.isMade(handle) || s.snapshots.isMade(handle) || s.groups.isMade(handle)
 }

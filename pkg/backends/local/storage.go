@@ -5,7 +5,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// poolType names a storage, in the configuration and in records.
+// poolType names a storage in the configuration and in records.
 type poolType string
 
 const (
@@ -19,30 +19,30 @@ const (
 	imageData     = "image"
 )
 
-// isKnown reports whether there is such a storage: if not, nothing but its accounts may be asked for.
+// isKnown reports whether the type is known. If not, only the accounts of its storage may be used.
 func (t poolType) isKnown() bool { return t.storage().content != nil }
 
-// storage is what the volumes of a pool are made of. Handles, records, drafts, promises and trash are the same for all.
-// What differs is here, and nothing else asks which one a pool has. The data of all of them are files in the pool's
-// filesystem, which is what their removal and the room in a pool count on.
+// storage describes the data of a pool's volumes. Handles, records, drafts, promises and trash are the same for all
+// storages. All differences are here, and no other code asks which storage a pool has. The data of all are files in the
+// pool's filesystem, on which their removal and the room in a pool rely.
 type storage struct {
 	name poolType
-	data string // what a volume's or snapshot's data is called in its folder
+	data string // the name of the data in the folder of a volume or snapshot
 
-	smallest, step int64 // the least size of a volume, of whose multiples the sizes are
+	smallest, step int64 // the minimum size of a volume, and the step of its sizes
 
-	// device says that a node gets a device: one with a filesystem that is made and grown there, or a raw one.
+	// device says that a node gets a device: with a filesystem that the node creates and grows, or raw.
 	device bool
-	// instant says that the copy of a volume in use shows one instant: nobody else uses or copies it meanwhile.
+	// instant says that the copy of a volume in use shows one instant. Nothing else uses or copies the volume meanwhile.
 	instant bool
-	// bounded says that nothing can make a volume larger than it is; else a quota bounds it, where there are any.
+	// bounded says that a volume cannot exceed its size. Otherwise a quota bounds it, if the pool has quotas.
 	bounded bool
-	// recordsGrowth says that a crash can leave the data larger than the record says: growing is recorded first.
+	// recordsGrowth says that a crash can leave the data larger than the record says, so growth is recorded first.
 	recordsGrowth bool
 	// preallocates says that a volume can have all of its space from the beginning.
 	preallocates bool
-	// promisesSnapshots says that a snapshot has its size promised. Else it has all that it needs once it is made: see
-	// needs.
+	// promisesSnapshots says that a snapshot has its size promised. Otherwise it has all that it needs once it is created:
+	// see needs.
 	promisesSnapshots bool
 
 	content
@@ -50,8 +50,8 @@ type storage struct {
 	accounts
 }
 
-// storage is the one that is so named. What a newer version may have made, of a type that is not known, is counted as
-// images are, and not touched.
+// storage returns the storage of this name. Items of an unknown type, which a newer version may have created, are
+// counted like images and not touched.
 func (t poolType) storage() *storage {
 	switch t {
 	case directory:
@@ -65,7 +65,7 @@ func (t poolType) storage() *storage {
 	return &storage{name: t, promisesSnapshots: true, accounts: images{}}
 }
 
-// access is all the ways in which a pool's volumes can be used.
+// access returns all the ways to use a pool's volumes.
 func (s *storage) access() backends.Access {
 	access := backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(),
 		Mountable: mountoptions.Directory{}}
@@ -75,7 +75,7 @@ func (s *storage) access() backends.Access {
 	return access
 }
 
-// least is what a volume must hold: the contents of its source, and on a device the filesystem that is made there.
+// least is the minimum size of a volume: the contents of its source, and for a device also the filesystem on it.
 func (s *storage) least(leastDevice, contents int64) int64 {
 	if s.device {
 		return max(contents, leastDevice)
@@ -83,7 +83,7 @@ func (s *storage) least(leastDevice, contents int64) int64 {
 	return contents
 }
 
-// size picks the size of a volume whose contents take at least so many bytes. Kinds: OutOfRange.
+// size picks the size of a volume whose contents take at least the given number of bytes. Kinds: OutOfRange.
 func (s *storage) size(wanted backends.CapacityRange, least int64) (int64, error) {
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
 		return 0, backends.Errorf(backends.OutOfRange,
@@ -94,7 +94,7 @@ func (s *storage) size(wanted backends.CapacityRange, least int64) (int64, error
 	return wanted.Round(defaultSize, s.smallest, s.step)
 }
 
-// cost is what a snapshot of so many bytes takes from the ledger.
+// cost is how many bytes a snapshot of the given size takes from the ledger.
 func (s *storage) cost(size int64) int64 {
 	if s.promisesSnapshots {
 		return size

@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// A disk is lost between the step that puts a volume in its place and the sync that makes it durable: the volume may be
-// there, so that nobody hears that there is none.
+// A disk is lost between the step that moves a volume to its place and the sync that makes it durable. The volume may
+// exist, so no call reports that it does not.
 func TestDiskLostWhilePublishing(t *testing.T) {
 	server := stall.Serve(t)
 	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")})
@@ -37,8 +37,8 @@ func TestDiskLostWhilePublishing(t *testing.T) {
 	hasKind(t, "Create again", second(f.Create(t.Context(), specIn("slow", "one"))), backends.Unusable)
 }
 
-// What may be kept though its making failed is found, and can be used, once the pool is well: also where the pool is
-// mended before the failed call has let go of the handle.
+// An item that may exist though its creation failed is found, and can be used, once the pool works again. This holds
+// even if the pool is mended before the failed call has released the handle.
 func TestStrayIsFound(t *testing.T) {
 	f := newFixture(t)
 	p, record := f.in("image"), goodVolumeRecord()
@@ -49,7 +49,7 @@ func TestStrayIsFound(t *testing.T) {
 	must(t, image.storage().fill(t.Context(), f.engine, filepath.Join(d.path, image.storage().data), record, nothing()))
 	must(t, second(d.publish(t.Context(), volumesFolder, record)))
 	d.stray = volumesFolder
-	must(t, f.stock.volumes.reserve(record.Handle)) // As the call has it that makes the volume.
+	must(t, f.stock.volumes.reserve(record.Handle)) // The call that creates the volume has it.
 	f.stock.giveUp(d, record.SizeBytes, errors.New("its folder could not be synced"))
 	f.promised(0)
 	f.mend()
@@ -63,8 +63,7 @@ func TestStrayIsFound(t *testing.T) {
 	f.holdsOnly()
 }
 
-// A server moves what it is told to move, and answers with an error: the volume is not said to be gone, and what was
-// deleted leaves nothing.
+// A server does a move and answers with an error: the volume is not reported as gone, and a deletion leaves nothing.
 func TestMovedThoughTheServerSaysNo(t *testing.T) {
 	server := stall.Serve(t)
 	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")})
@@ -87,7 +86,7 @@ func TestMovedThoughTheServerSaysNo(t *testing.T) {
 	f.promised(0)
 }
 
-// What a killed process has moved to its place is made durable before it is told of.
+// A move by a killed process is made durable before it is acknowledged.
 func TestMovesOfBeforeTheStartAreKept(t *testing.T) {
 	server := stall.Serve(t)
 	f := newFixture(t, PoolConfig{Name: "slow", Type: "image", Path: filepath.Join(server.Dir, "pool")})
@@ -102,7 +101,7 @@ func TestMovesOfBeforeTheStartAreKept(t *testing.T) {
 	}
 }
 
-// A draft that cannot be moved to the trash keeps its promise until it is gone, which it is once that can be.
+// A draft that cannot be moved to the trash keeps its promise until it is gone, which it is once it can be moved.
 func TestDraftThatCannotBeMoved(t *testing.T) {
 	mount := testfs.New(t, "ext4", 64)
 	f := newFixture(t, PoolConfig{Name: "disk", Type: "image", Path: filepath.Join(mount, "pool")})

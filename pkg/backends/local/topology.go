@@ -8,13 +8,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// topologyKey is the one segment there is: the node.
+// topologyKey returns the key of the only segment: the node.
 func topologyKey(driver string) string { return driver + "/node" }
 
-// TopologyKeys are the keys of Topology.
+// TopologyKeys returns the keys of Topology.
 func (e *engine) TopologyKeys() []string { return slices.Collect(maps.Keys(e.place)) }
 
-// Topology is this node: volumes cannot be reached from another.
+// Topology returns this node, because volumes cannot be reached from another.
 func (e *engine) Topology(context.Context) (backends.Topology, error) {
 	return maps.Clone(e.place), nil
 }

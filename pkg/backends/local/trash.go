@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// discard moves a folder of the pool into the trash, whose name nobody looks up. The size is given back when
-// it is gone. The move is not made durable: what a crash undoes is for the caller or the next start.
+// discard moves a folder of the pool into the trash, under a name that is never looked up. The bytes are given back
+// once the folder is removed. The move is not durable: if a crash undoes it, the caller or the next start repeats it.
 func (p *pool) discard(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
 	if err := p.moveNew(path, target); err != nil {
@@ -23,9 +23,8 @@ func (p *pool) discard(path string, size int64) error {
 	return nil
 }
 
-// delete moves what has been acknowledged into the trash, durably. One sync is enough: the move is one change
-// of the filesystem, and should a crash separate its halves, the half that matters is that the old name is
-// gone.
+// delete moves an acknowledged item into the trash, durably. One sync is enough: the move is one change of the
+// filesystem. If a crash separates its halves, only the removal of the old name matters.
 func (p *pool) delete(path string, size int64) error {
 	target := filepath.Join(p.folder(trashFolder), unique(filepath.Base(path)))
 	err := p.move(path, target, filepath.Dir(path))
@@ -45,8 +44,8 @@ func (p *pool) delete(path string, size int64) error {
 	return nil
 }
 
-// deleteInPlace removes something where it is: on a btrfs that is full a rename finds no room, and only removing does.
-// The record goes last, so that a deletion that is cut short goes on when it is asked for again.
+// deleteInPlace removes an item where it is. On a full btrfs, a rename finds no room, but a removal succeeds. The
+// record goes last, so that a retry can continue an interrupted deletion.
 func (p *pool) deleteInPlace(path string) error {
 	entries, err := os.ReadDir(path)
 	if err != nil {
@@ -66,8 +65,8 @@ func (p *pool) deleteInPlace(path string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// isGone reports whether something could not be moved because somebody has removed it by hand, in a pool that
-// is well otherwise. Then it is deleted; else nobody could ever delete it.
+// isGone reports whether a move failed because the item was removed by hand, in a pool without other problems. Then the
+// item counts as deleted; otherwise it could never be deleted.
 func (p *pool) isGone(path string, err error) bool {
 	if !errors.Is(err, os.ErrNotExist) || !p.lacks(path) {
 		return false
@@ -76,13 +75,13 @@ func (p *pool) isGone(path string, err error) bool {
 	return true
 }
 
-// lacks reports whether there is nothing at the path, in a pool that is well.
+// lacks reports whether nothing is at the path, in a pool without problems.
 func (p *pool) lacks(path string) bool {
 	_, err := os.Lstat(path)
 	return errors.Is(err, os.ErrNotExist) && p.problem() == nil
 }
 
-// retain moves a volume to where an operator finds it, durably at both ends.
+// retain moves a volume to a folder where an operator finds it, durably at both ends.
 func (p *pool) retain(path, name string) error {
 	folder := p.folder(retainedFolder)
 	err := p.move(path, filepath.Join(folder, name), folder, filepath.Dir(path))
@@ -93,8 +92,8 @@ func (p *pool) retain(path, name string) error {
 	return nil
 }
 
-// move moves something and syncs the folders. When they cannot be synced, it moves it back: it is not known
-// to be moved.
+// move moves an item and syncs the folders. If they cannot be synced, it moves the item back, because the move may not
+// last.
 func (p *pool) move(from, to string, folders ...string) error {
 	if err := p.moveNew(from, to); err != nil {
 		return p.explain(err)
@@ -107,8 +106,8 @@ func (p *pool) move(from, to string, folders ...string) error {
 	return nil
 }
 
-// moveNew is durable.MoveNew of what nobody else moves, from or to a name that nobody else has. A server may have moved
-// it and answer with an error: what is gone here and there at the other end was moved.
+// moveNew is durable.MoveNew for an item that nothing else moves, from or to a unique name. A server may do the move
+// and still answer with an error: an item that is gone at one end and is at the other was moved.
 func (p *pool) moveNew(from, to string) error {
 	err := durable.MoveNew(from, to)
 	if err == nil || !p.lacks(from) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestTruncatedImages cuts images short: a copy would show zeros in place of what is lost.
+// TestTruncatedImages truncates images: a copy would have zeros in place of the lost data.
 func TestTruncatedImages(t *testing.T) {
 	for _, fsType := range []string{"ext4", "xfs"} {
 		t.Run(fsType, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTruncatedImages(t *testing.T) {
 	}
 }
 
-// lookedAt is a context that does something when it is looked at.
+// lookedAt is a context that runs a function when it is checked.
 type lookedAt struct {
 	context.Context
 	then func()
@@ -48,7 +48,7 @@ type lookedAt struct {
 
 func (l lookedAt) Err() error { l.then(); return l.Context.Err() }
 
-// TestImageTruncatedWhileItIsCopied cuts the image short after the copy has begun.
+// TestImageTruncatedWhileItIsCopied truncates the image after the copy has begun.
 func TestImageTruncatedWhileItIsCopied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "image")
 	must(t, os.WriteFile(path, make([]byte, 4<<20), 0o600))

@@ -10,14 +10,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// unshared makes new files of a pool on btrfs ones that share no blocks with those that are there, as chattr +C does
-// with a pool that is in use: the kernel refuses to clone a file that is copied on write into one that is not.
+// unshared makes new files of a btrfs pool unable to share blocks with the existing ones, as chattr +C does in a pool
+// that is in use: the kernel refuses to clone a file that is copied on write into one that is not.
 func (f *fixture) unshared(t *testing.T) {
 	t.Helper()
 	testfs.Run(t, "chattr", "+C", f.in("image").folder(stagingFolder))
 }
 
-// A file that cannot be cloned is copied, which takes time: nobody may write to it meanwhile.
+// A file that cannot be cloned is copied, which takes time: it must not be written to meanwhile.
 func TestImagesThatCannotBeCloned(t *testing.T) {
 	f := newPoolOn(t, "btrfs")
 	v, dir := f.mountedVolume(t, "mounted")
@@ -35,7 +35,7 @@ func TestImagesThatCannotBeCloned(t *testing.T) {
 	hasKind(t, "CreateGroup with a raw volume in use", err, backends.InUse, raw.Handle)
 
 	f.snapshot("of idle", idle.Handle)
-	f.freezeLimit = time.Nanosecond // Whoever copies a filesystem that is mounted freezes it.
+	f.freezeLimit = time.Nanosecond // Every copy of a mounted filesystem freezes it.
 	_, err = f.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "late", Volume: v.Handle})
 	hasKind(t, "CreateSnapshot of a mounted volume", err, backends.InUse, "freezeLimit")
 	f.freezeLimit = time.Minute

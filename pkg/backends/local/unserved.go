@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// owing is what a pool that is not served may still take of its filesystem: pods that have its volumes write on.
+// owing is how much a pool that is not served may still take of its filesystem: pods still write to its volumes.
 type owing struct {
 	disk  diskID
 	bytes int64
 }
 
-// owes is how many bytes what is in the folder of an entry may still take that is on no shelf.
+// owes is how many bytes the data in an entry's folder may still take. It is for entries without an item on a shelf.
 func (p *pool) owes(dir string) int64 { return p.storage.owes(dir, p.costOfTrash) }
 
-// owesAll is what all entries of a pool owe that is not served; nothing where they cannot be read.
+// owesAll is the sum over all entries of a pool that is not served; nothing if they cannot be read.
 func (p *pool) owesAll() owing {
 	id, err := diskOf(p.path)
 	if err != nil {
@@ -30,8 +30,8 @@ func (p *pool) owesAll() owing {
 	return result
 }
 
-// foresee notes what each pool owes before the first of them is served, which would promise the room of those that
-// come after it. One that does not answer is on none of the filesystems that do, as far as anybody can tell.
+// foresee notes what each pool owes before the first is served, which would otherwise promise the room of later ones. A
+// pool that does not answer is assumed to be on none of the filesystems that do.
 func (ds *disks) foresee(ctx context.Context, pools []*pool) {
 	if len(pools) < 2 {
 		return
@@ -47,24 +47,24 @@ func (ds *disks) foresee(ctx context.Context, pools []*pool) {
 	asked.Wait()
 }
 
-// asConfigured is as much of the pool as is known before it is opened.
+// asConfigured returns the part of the pool that is known before it is opened.
 func (p *pool) asConfigured() *pool { return &pool{path: p.settings.path, storage: p.storage} }
 
-// noteOwing notes what a pool owes that is not served.
+// noteOwing records what a pool that is not served owes.
 func (ds *disks) noteOwing(pool string, o owing) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	ds.unserved[pool] = o
 }
 
-// settleOwing ends that: its ledger counts from now on.
+// settleOwing removes that record: the pool's ledger counts from now on.
 func (ds *disks) settleOwing(pool string) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	delete(ds.unserved, pool)
 }
 
-// unservedOn is what is owed on a filesystem by pools that are not served.
+// unservedOn is how many bytes the pools that are not served owe on a filesystem.
 func (ds *disks) unservedOn(id diskID) (sum int64) {
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
@@ -76,7 +76,7 @@ func (ds *disks) unservedOn(id diskID) (sum int64) {
 	return sum
 }
 
-// owesAway is what is owed by the entries of a pool that cannot be used.
+// owesAway is how many bytes the unusable entries of a pool owe.
 func (s *stock) owesAway(p *pool) (sum int64) {
 	for _, shelf := range s.shelves() {
 		for name, a := range shelf.awayFrom(p.name) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// What pods have and nobody serves is not promised once more: they write on. When it is served again it counts as
-// before.
+// The promises to volumes of a pool that is not served are not given to others, because pods still write to them. When
+// the pool is served again, they count as before.
 func TestUnservedVolumesKeepTheirPromises(t *testing.T) {
 	replace := func(f *fixture, path, old, by string) {
 		f.Helper()
@@ -63,7 +63,7 @@ func TestUnservedVolumesKeepTheirPromises(t *testing.T) {
 	}
 }
 
-// holdup is a log that holds up who warns of a pool, until the channel is closed.
+// holdup is a log that blocks each warning about a pool until the channel is closed.
 type holdup struct {
 	pool  string
 	until chan struct{}
@@ -85,7 +85,8 @@ func (h *holdup) WithAttrs([]slog.Attr) slog.Handler { return h }
 
 func (h *holdup) WithGroup(string) slog.Handler { return h }
 
-// A pool that is served while another of its filesystem is still on its way leaves it the room that it has promised.
+// A pool that is served while another one on its filesystem is still being opened leaves it the room that it has
+// promised.
 func TestFirstPoolLeavesRoomToTheNext(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "one", Type: "directory"}, PoolConfig{Name: "two", Type: "directory"})
 	room := f.room("one")
@@ -110,7 +111,7 @@ func TestFirstPoolLeavesRoomToTheNext(t *testing.T) {
 	f.promised(room/2 + room/4)
 }
 
-// A pool that is not configured any more keeps its room also where not all of it can be read.
+// A pool that is no longer configured keeps its room even if it can only be read in part.
 func TestLeftPoolThatCannotBeReadKeepsItsRoom(t *testing.T) {
 	f := newFixture(t, PoolConfig{Name: "one", Type: "image"}, PoolConfig{Name: "two", Type: "image"})
 	v := f.create("two", "v")
@@ -126,7 +127,7 @@ func TestLeftPoolThatCannotBeReadKeepsItsRoom(t *testing.T) {
 	}
 }
 
-// Of a pool of directories that is not configured any more only volumes were promised something.
+// In a directory pool that is no longer configured, only the volumes have promises.
 func TestLeftDirectoriesOweWhatVolumesWerePromised(t *testing.T) {
 	one, two := PoolConfig{Name: "one", Type: "directory"}, PoolConfig{Name: "two", Type: "directory"}
 	f := newFixture(t, one, two)
@@ -141,7 +142,7 @@ func TestLeftDirectoriesOweWhatVolumesWerePromised(t *testing.T) {
 	}
 }
 
-// A pool that was made anew, under another name and in its place, owes what is in it, and the one before it nothing.
+// A pool that was recreated in place under another name counts with its contents, and its predecessor with nothing.
 func TestPoolInThePlaceOfAnotherCountsOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pool")
 	f := newFixture(t, PoolConfig{Name: "one", Type: "image", Path: path}, PoolConfig{Name: "other", Type: "image"})

@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
-// usedFolder is where the data directory keeps a note, by handle, of each volume that came into use while its pool had
-// no room for one: whoever has filled it must be able to come back and free some. Where the data directory is on the
-// same disk, as in the default install, the note goes to spareFile, which has its room already.
+// usedFolder is the folder of the data directory with a note, by handle, for each volume that came into use while its
+// pool had no room for one. A user who has filled a volume must be able to stage it again to free space. If the data
+// directory is on the same disk, as in the default install, the note goes to spareFile, which has its room already.
 const (
 	usedFolder = "in-use"
 	spareFile  = "spare"
@@ -21,8 +21,8 @@ const (
 
 func (e *engine) usedNotes() string { return filepath.Join(e.dataDir, usedFolder) }
 
-// makeUsedNotes makes the places for the notes while there is room for them. The folder is tried again when it is
-// needed.
+// makeUsedNotes creates the places for the notes while there is room for them. If the folder cannot be created,
+// noteInUse retries.
 func (e *engine) makeUsedNotes() {
 	var err error
 	if e.spareRoom, err = spare.Open(filepath.Join(e.dataDir, spareFile)); err != nil {
@@ -35,7 +35,7 @@ func (e *engine) makeUsedNotes() {
 	}
 }
 
-// noteInUse notes that the volume is in use, in its folder or, where there is no room, in the data directory.
+// noteInUse notes that the volume is in use: in its folder or, if that has no room, in the data directory.
 func (e *engine) noteInUse(v *volume) error {
 	err := inUseNote.set(v.dir, e.boot)
 	if !failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) {

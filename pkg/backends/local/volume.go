@@ -15,14 +15,14 @@ type volume struct {
 	*guard
 	pool   *pool
 	dir    string                       // its folder
-	record atomic.Pointer[volumeRecord] // replaced whole, by an owner of the guard
+	record atomic.Pointer[volumeRecord] // replaced as a whole, by an owner of the guard
 	inUse  atomic.Bool                  // as the notes say
-	// released says that the data directory has a note of it, which outweighs the one in its folder.
+	// released says that the data directory has a note of its release, which overrides the one in its folder.
 	released atomic.Bool
-	// frozen says that what is on it may be frozen still, by a process that was killed or because it could not be thawed.
+	// frozen says that its filesystem may still be frozen, because a process was killed or thawing failed.
 	frozen atomic.Bool
-	// taken is what the ledger has promised for it: more than its size once growing it has failed and could not be undone.
-	// An owner of the guard changes it.
+	// taken is how many bytes the ledger has promised for it: more than its size after a failed expansion that could not
+	// be undone. An owner of the guard changes it.
 	taken int64
 	measured
 }
@@ -33,11 +33,11 @@ func newVolume(p *pool, dir string, record *volumeRecord) *volume {
 	return v
 }
 
-// data is the path of the directory or image.
+// data returns the path of the directory or image.
 func (v *volume) data() string { return filepath.Join(v.dir, v.pool.storage.data) }
 
-// hold keeps the volume from coming into use while it is copied. Who copies one in use at one instant must be alone,
-// because it may have to be frozen.
+// hold keeps the volume from coming into use while it is copied. For a volume in use whose copy shows one instant, hold
+// is exclusive, because the filesystem may have to be frozen.
 func (v *volume) hold(ctx context.Context) (release func(), err error) {
 	release, err = v.share(ctx)
 	if err != nil || !v.pool.storage.instant || !v.inUse.Load() {
@@ -47,7 +47,7 @@ func (v *volume) hold(ctx context.Context) (release func(), err error) {
 	return v.own(ctx)
 }
 
-// replaceRecord keeps a changed record, durably. The caller owns the volume.
+// replaceRecord writes a changed record, durably. The caller owns the volume.
 func (v *volume) replaceRecord(record *volumeRecord) error {
 	data, err := encode(record)
 	if err != nil {
@@ -61,7 +61,7 @@ func (v *volume) replaceRecord(record *volumeRecord) error {
 	return nil
 }
 
-// describe is the volume as the contract has it.
+// describe returns the volume as the contract has it.
 func (e *engine) describe(v *volume) *backends.Volume {
 	r := v.record.Load()
 	return &backends.Volume{
@@ -76,7 +76,7 @@ func (e *engine) describe(v *volume) *backends.Volume {
 	}
 }
 
-// size is the size that the volume has for sure: while it is being grown, the old one.
+// size is the size that the volume has for certain: during an expansion, the old size.
 func (r *volumeRecord) size() int64 {
 	if r.ExpandingFromBytes != 0 {
 		return r.ExpandingFromBytes

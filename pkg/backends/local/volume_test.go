@@ -306,7 +306,7 @@ func TestConcurrentCreatesOfOneName(t *testing.T) {
 	f.holdsOnly("volumes/" + handleOf(volumePrefix, "one"))
 }
 
-// Who must have the volume alone waits for who shares it too.
+// A caller that needs the volume alone waits for sharers, too.
 func TestWaitingEndsWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t)
@@ -321,7 +321,7 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 				}
 				release, err := hold(t.Context())
 				must(t, err)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // It passes in no time.
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // It takes no real time.
 				hasKind(t, what, w.call(ctx), backends.Busy)
 				if ctx.Err() == nil {
 					t.Errorf("%s of the %s did not wait", what, pool)
@@ -337,9 +337,9 @@ func TestWaitingEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// waiter is a call that waits for who has a volume.
+// waiter is a call that waits for the holders of a volume.
 type waiter struct {
-	owns bool // whether it must have the volume alone
+	owns bool // whether it needs the volume alone
 	call func(context.Context) error
 }
 

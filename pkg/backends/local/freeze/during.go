@@ -18,24 +18,23 @@ const (
 	fiThaw   = 0xc0045878
 )
 
-// ErrLimit says that the work took longer than a filesystem may stay frozen.
+// ErrLimit means that the work took longer than a filesystem may stay frozen.
 var ErrLimit = errors.New("the filesystem would have stayed frozen for too long")
 
-// ErrThawed says that somebody else thawed a filesystem before the work was done.
+// ErrThawed means that another process thawed a filesystem before the work was done.
 var ErrThawed = errors.New("the filesystem was thawed by somebody else")
 
-// ErrStillFrozen says that a filesystem could not be thawed.
+// ErrStillFrozen means that a filesystem could not be thawed.
 var ErrStillFrozen = errors.New("the filesystem is still frozen")
 
-// During freezes the filesystems, does the work, and thaws them. When it returns nil, nothing was written
-// to any of them from the beginning of the work to its end. Otherwise whatever the work made is worthless.
+// During freezes the filesystems, does the work, and thaws them. If it returns nil, nothing was written to any of them
+// during the work. Otherwise the results of the work are worthless.
 //
-// The context given to the work ends after the limit, and then, or when ctx ends, everything is thawed at
-// once, whether the work returns or not. The limit counts from the first freeze. Without filesystems the
-// work is just done.
+// The context of the work ends after the limit. Then, or when ctx ends, everything is thawed at once, whether or not
+// the work has returned. The limit counts from the first freeze. Without filesystems During only does the work.
 //
-// It fails with ErrLimit, ErrThawed, ErrStillFrozen, the context's error, the work's, or the kernel's: EBUSY
-// for what is frozen already, EOPNOTSUPP for a filesystem that cannot be frozen.
+// It fails with ErrLimit, ErrThawed, ErrStillFrozen, the context's error, the work's, or the kernel's: EBUSY for a
+// filesystem that is already frozen, EOPNOTSUPP for one that cannot be frozen.
 func During(ctx context.Context, filesystems []Filesystem, limit time.Duration,
 	work func(context.Context) error) error {
 	if len(filesystems) == 0 {
@@ -60,17 +59,17 @@ func During(ctx context.Context, filesystems []Filesystem, limit time.Duration,
 	return errors.Join(err, thawed)
 }
 
-// holder keeps what is frozen, so that it is thawed exactly once.
+// holder keeps the frozen filesystems, so that each is thawed exactly once.
 type holder struct {
 	dirs []*os.File
 
 	mu     sync.Mutex
 	frozen []*os.File
-	over   bool // nothing more is frozen
+	over   bool // no further freezes
 	errs   []error
 }
 
-// open opens the filesystems and writes out what they hold, so that freezing them takes little time.
+// open opens the filesystems and syncs them, so that freezing takes little time.
 func (h *holder) open(ctx context.Context, filesystems []Filesystem) error {
 	for _, f := range filesystems {
 		if err := ctx.Err(); err != nil {
@@ -88,7 +87,7 @@ func (h *holder) open(ctx context.Context, filesystems []Filesystem) error {
 	return nil
 }
 
-// freeze freezes one after another; FIFREEZE waits for writers and may take a while.
+// freeze freezes them one after another; FIFREEZE waits for writers and may take a while.
 func (h *holder) freeze() error {
 	for _, dir := range h.dirs {
 		if err := unix.IoctlSetInt(int(dir.Fd()), fiFreeze, 0); err != nil {
@@ -106,7 +105,7 @@ func (h *holder) freeze() error {
 	return nil
 }
 
-// giveUp thaws all that is frozen and lets nothing be frozen any more. What fails is said by thaw.
+// giveUp thaws everything that is frozen and prevents further freezes. thaw returns its errors.
 func (h *holder) giveUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,7 +118,7 @@ func (h *holder) giveUp() {
 	h.frozen = nil
 }
 
-// thaw is giveUp that tells what failed, now or before.
+// thaw calls giveUp and returns all errors so far.
 func (h *holder) thaw() error {
 	h.giveUp()
 	h.mu.Lock()
@@ -127,7 +126,7 @@ func (h *holder) thaw() error {
 	return errors.Join(h.errs...)
 }
 
-// thaw thaws one filesystem; one that is not frozen is EINVAL.
+// thaw thaws one filesystem. The kernel returns EINVAL if it is not frozen.
 func thaw(dir *os.File) error {
 	err := unix.IoctlSetInt(int(dir.Fd()), fiThaw, 0)
 	if errors.Is(err, unix.EINVAL) {
@@ -139,7 +138,7 @@ func thaw(dir *os.File) error {
 	return nil
 }
 
-// close thaws what a panic of the work has left, and closes the directories.
+// close thaws what is left after a panic of the work, and closes the directories.
 func (h *holder) close() {
 	h.giveUp()
 	for _, dir := range h.dirs {

@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
-// Use is how an image is used on this node, as far as this mount namespace shows it.
+// Use describes how an image is used on this node, as far as this mount namespace shows it.
 type Use struct {
-	// Loops are the device nodes of the loop devices over the image.
+	// Loops are the device nodes of the loop devices on the image.
 	Loops []string
-	// Filesystems are those that are mounted from the Loops.
+	// Filesystems are the filesystems that are mounted from the Loops.
 	Filesystems []Filesystem
-	// Raw reports whether a loop device has no mount, so that nobody knows who writes to it.
+	// Raw reports whether a loop device has no mount, so that its writers are unknown.
 	Raw bool
 }
 
@@ -30,15 +30,15 @@ type Filesystem struct {
 	mounts []mount
 }
 
-// mount is one place where it is mounted.
+// mount is one mount of a filesystem.
 type mount struct {
 	id   uint64 // as in mountinfo and statx(2), STATX_MNT_ID
 	path string
 }
 
-// Find looks for loop devices that hold the image, also under another name such as a hard link's, and for what
-// is mounted from them. It fails where a loop device does not say what it holds and that may be the image: a
-// copy of what is being written to would be torn.
+// Find finds the loop devices that hold the image, even under another name such as a hard link, and the filesystems
+// mounted from them. It fails if a loop device does not report its backing file and that may be the image: a copy of an
+// image that is being written to would be torn.
 func Find(ctx context.Context, image string) (Use, error) {
 	found, err := loopsOver(ctx, image)
 	if err != nil || len(found) == 0 {
@@ -114,8 +114,7 @@ func filesystemsOn(l loop, mounts []*mountinfo.Info) []Filesystem {
 	return found
 }
 
-// mountedFrom reports whether a mount's source is the device. It is needed for btrfs, whose device numbers are
-// its own.
+// mountedFrom reports whether a mount's source is the device. It is needed for btrfs, which has its own device numbers.
 func mountedFrom(source string, device uint64) bool {
 	if !strings.HasPrefix(source, "/dev/") {
 		return false

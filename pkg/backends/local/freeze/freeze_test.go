@@ -21,7 +21,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// newImage makes an image, with a filesystem of the type unless that is empty.
+// newImage creates an image, with a filesystem of the given type unless that is empty.
 func newImage(t *testing.T, fsType string) string {
 	t.Helper()
 	image := filepath.Join(t.TempDir(), "image")
@@ -33,7 +33,7 @@ func newImage(t *testing.T, fsType string) string {
 	return image
 }
 
-// mounted makes a filesystem on an image and mounts it.
+// mounted creates a filesystem on an image and mounts it.
 func mounted(t *testing.T, fsType string) (image, dir string) {
 	t.Helper()
 	testfs.NeedRoot(t)
@@ -63,7 +63,7 @@ func isFrozen(t *testing.T, dir string) bool {
 	return false
 }
 
-// setFrozen freezes or thaws a filesystem behind the back of the package.
+// setFrozen freezes or thaws a filesystem without the package's knowledge.
 func setFrozen(t *testing.T, dir string, request uint) {
 	t.Helper()
 	file, err := os.Open(dir)
@@ -82,7 +82,7 @@ func TestFind(t *testing.T) {
 	stranger := newImage(t, "")
 	must(t, os.Rename(stranger, filepath.Dir(stranger)+"/another"))
 	testfs.Attach(t, filepath.Dir(stranger)+"/another")
-	testfs.Attach(t, newImage(t, "")) // Somebody else's, of the same name.
+	testfs.Attach(t, newImage(t, "")) // Another image of the same name.
 	if use := find(t, image); len(use.Loops) != 1 || use.Loops[0] != device || !use.Raw {
 		t.Errorf("an image that is attached to %s has %+v", device, use)
 	}
@@ -104,7 +104,7 @@ func TestFind(t *testing.T) {
 	must(t, os.Rename(image+" renamed", image))
 }
 
-// An image that is attached by another name is found too: a hard link's, in another directory.
+// An image that is attached under another name, a hard link in another directory, is found, too.
 func TestFindOtherName(t *testing.T) {
 	testfs.NeedRoot(t)
 	image := newImage(t, "ext4")
@@ -147,7 +147,7 @@ func TestDuringHoldsWritersBack(t *testing.T) {
 				case err := <-wrote:
 					t.Errorf("a write went through: %v", err)
 				// Stimulus: the writer is held back until the filesystem is thawed.
-				case <-time.After(50 * time.Millisecond): // That long the writer must be held back.
+				case <-time.After(50 * time.Millisecond): // The writer must be held back for that long.
 				}
 				return nil
 			}))
@@ -167,8 +167,8 @@ func TestDuringMakesTheImageWhole(t *testing.T) {
 		testfs.Run(t, "cp", "--sparse=always", image, duplicate)
 		return nil
 	}))
-	// Without "nouuid" the original must be gone first; a read-only mount with norecovery shows that no log
-	// has to be replayed.
+	// Without "nouuid" the original must be unmounted first. A read-only mount with norecovery shows that no log has to be
+	// replayed.
 	other := t.TempDir()
 	device := testfs.Attach(t, duplicate)
 	testfs.Run(t, "mount", "-o", "ro,norecovery,nouuid", device, other)
@@ -178,7 +178,7 @@ func TestDuringMakesTheImageWhole(t *testing.T) {
 	}
 }
 
-// TestDuringAlwaysThaws takes every way out of the work.
+// TestDuringAlwaysThaws tests every way in which the work can end.
 func TestDuringAlwaysThaws(t *testing.T) {
 	image, dir := mounted(t, "ext4")
 	filesystems := find(t, image).Filesystems
@@ -204,7 +204,7 @@ func TestDuringAlwaysThaws(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		}, ErrLimit},
-		// The work itself writes to what is frozen: only the thaw at the limit lets it go on.
+		// The work itself writes to the frozen filesystem: only the thaw at the limit lets it go on.
 		{"deadlock", 50 * time.Millisecond, func(context.Context, func()) error {
 			return os.WriteFile(filepath.Join(dir, "deadlock"), []byte("text"), 0o600)
 		}, ErrLimit},
@@ -291,7 +291,7 @@ func TestDuringWithAnEndedContext(t *testing.T) {
 	}
 }
 
-// TestFreezeAfterTheTimeRanOut is the race that a slow FIFREEZE runs into.
+// TestFreezeAfterTheTimeRanOut tests the race in which FIFREEZE takes longer than the limit.
 func TestFreezeAfterTheTimeRanOut(t *testing.T) {
 	image, dir := mounted(t, "ext4")
 	var h holder

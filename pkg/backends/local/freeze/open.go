@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open opens a directory of the filesystem. A place where something else has been mounted over it, which
-// a path would lead to, is told by the mount's ID (statx(2), Linux 5.8).
+// open opens a directory of the filesystem. The mount's ID (statx(2), Linux 5.8) reveals a path that another mount
+// covers.
 func (f Filesystem) open() (*os.File, error) {
 	for _, m := range f.mounts {
 		dir, err := os.OpenFile(m.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 		if err != nil {
-			continue // The next one may do; when none does, the error below tells.
+			continue // Try the next one; the error below covers the case that none works.
 		}
 		if id, err := mountID(dir); err == nil && id == m.id {
 			return dir, nil
@@ -31,8 +31,8 @@ func mountID(file *os.File) (uint64, error) {
 	return stat.Mnt_id, err
 }
 
-// Device is the device number of the filesystem that the path is on, as Filesystem has it: who freezes that must not
-// write there.
+// Device returns the device number of the path's filesystem, in the form of Filesystem.Device. While that filesystem is
+// frozen, the path must not be written to.
 func Device(path string) (uint64, error) {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Thaw thaws the filesystems that a process left frozen when it was killed, and reports whether there were
-// any. It is for the start of a process that knows, by its own note, that it was freezing them.
+// Thaw thaws the filesystems that a killed process left frozen, and reports whether there were any. Call it at the
+// start of a process whose own notes say that it was freezing them.
 func (u Use) Thaw(ctx context.Context) (bool, error) {
 	var thawed bool
 	var errs []error
@@ -36,8 +36,7 @@ func (f Filesystem) thaw() error {
 	return thaw(dir)
 }
 
-// Flush writes what is in memory for the image to the image: the filesystems on it, and then what was
-// written to the loop devices themselves.
+// Flush writes cached data to the image: that of the filesystems on it, and then that of the loop devices themselves.
 func (u Use) Flush(ctx context.Context) error {
 	for _, f := range u.Filesystems {
 		if err := ctx.Err(); err != nil {

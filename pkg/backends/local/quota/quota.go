@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What linux/fs.h, linux/quota.h and linux/dqblk_xfs.h have, and golang.org/x/sys/unix has not. The numbers of the
+// Constants of linux/fs.h, linux/quota.h and linux/dqblk_xfs.h that golang.org/x/sys/unix lacks. The numbers of the
 // ioctls are those of the architectures that this driver is built for, amd64 and arm64.
 const (
 	getAttributes  = 0x801c581f // FS_IOC_FSGETXATTR
@@ -33,7 +33,7 @@ type attributes struct {
 	_                                           [8]byte
 }
 
-// usage is struct if_dqblk. Limits are in blocks, what is used in bytes.
+// usage is struct if_dqblk. Limits are in blocks, usage is in bytes.
 type usage struct {
 	hard, soft, bytes               uint64
 	hardFiles, softFiles, files     uint64
@@ -42,7 +42,7 @@ type usage struct {
 	_                               [4]byte
 }
 
-// state is as much of struct fs_quota_statv as is looked at, and the room for the rest.
+// state has the fields of struct fs_quota_statv that are used, and space for the rest.
 type state struct {
 	version int8
 	_       uint8
@@ -50,22 +50,22 @@ type state struct {
 	_       [252]byte
 }
 
-// Enforced reports whether the filesystem of an open directory refuses what is beyond a project's limit.
+// Enforced reports whether the filesystem of an open directory enforces the limits of projects.
 func Enforced(dir *os.File) bool {
 	found := state{version: 1}
 	return control(dir, getState, 0, unsafe.Pointer(&found)) == nil && found.flags&enforced != 0
 }
 
-// first and last are the projects that are used: numbers that nobody picks by hand.
+// first and last are the range of projects in use: numbers that people do not pick by hand.
 const (
 	first = 1 << 30
 	last  = 1<<31 - 1
 )
 
-// Take gives an open directory that is empty a project that nothing has, which all that is made in it inherits.
+// Take assigns an unused project to an open, empty directory. Everything created in it inherits the project.
 func Take(dir *os.File) (project uint32, err error) {
 	for range 100 {
-		project = first + rand.Uint32N(last-first) // a number that is free, not one that is secret
+		project = first + rand.Uint32N(last-first) // The number must be free, not secret.
 		found, err := read(dir, project)
 		if err != nil {
 			return 0, err
@@ -77,10 +77,10 @@ func Take(dir *os.File) (project uint32, err error) {
 	return 0, errors.New("no project without a quota was found in 100 attempts")
 }
 
-// Leave takes an open directory out of its project. What is in it stays there.
+// Leave removes an open directory from its project. Its contents stay in it.
 func Leave(dir *os.File) error { return assign(dir, 0, 0) }
 
-// Project is that of an open directory, if what is made in it inherits it; else 0.
+// Project returns the project of an open directory, if new files in it inherit the project; else 0.
 func Project(dir *os.File) (uint32, error) {
 	var found attributes
 	if err := ioctl(dir, getAttributes, &found); err != nil || found.flags&projectInherit == 0 {
@@ -89,9 +89,9 @@ func Project(dir *os.File) (uint32, error) {
 	return found.project, nil
 }
 
-// Limit bounds the bytes that a project may have on the filesystem of an open directory, which is not of the project,
-// and in proportion to them its files; 0 for any number. One that has more files than its share keeps them, and has
-// room to go on.
+// Limit bounds the bytes that a project may have on the filesystem of an open directory, which is not in the project,
+// and in proportion to them its files; 0 for any number. A project with more files than its share keeps them, and may
+// add some.
 func Limit(dir *os.File, project uint32, bytes int64) error {
 	wanted := usage{hard: uint64((bytes + block - 1) / block), valid: bytesValid | filesValid}
 	if bytes > 0 {
@@ -110,13 +110,13 @@ func Limit(dir *os.File, project uint32, bytes int64) error {
 
 const (
 	leastFiles = 1024 // of a small volume
-	// xfsFile is how many bytes there are for each file on an xfs, which makes inodes as it needs them and charges nobody
+	// xfsFile is how many bytes of quota allow one file on an xfs, which creates inodes on demand and charges no project
 	// for the half KiB of each.
 	xfsFile = 4096
 )
 
-// filesOf is how many of its filesystem's inodes are for so many bytes. An ext4 has a fixed number: one who takes more
-// than a fair share with empty files leaves none to the neighbours.
+// filesOf is how many of its filesystem's inodes belong to the given number of bytes. An ext4 has a fixed number of
+// inodes: a volume that takes more than its fair share with empty files would leave none for the others.
 func filesOf(dir *os.File, bytes int64) (uint64, error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(dir.Fd()), &stat); err != nil {
@@ -129,14 +129,14 @@ func filesOf(dir *os.File, bytes int64) (uint64, error) {
 	return max(leastFiles, uint64(bytes)/perFile), nil
 }
 
-// Bounded reports whether a project may have no more than it was given: so many bytes at least, and a number of files.
+// Bounded reports whether a project has limits: one of at least the given number of bytes, and one of any number of
+// files.
 func Bounded(dir *os.File, project uint32, bytes int64) (bool, error) {
 	found, err := read(dir, project)
 	return int64(found.hard*block) >= bytes && found.hardFiles > 0, err
 }
 
-// Usage returns how many bytes a project has on the filesystem of an open directory, and how many it may; 0 for any
-// number.
+// Usage returns how many bytes a project has on the filesystem of an open directory, and its limit; 0 for no limit.
 func Usage(dir *os.File, project uint32) (bytes, limit int64, err error) {
 	found, err := read(dir, project)
 	return int64(found.bytes), int64(found.hard * block), err
@@ -151,7 +151,7 @@ func assign(dir *os.File, project uint32, inherit uint32) error {
 	return ioctl(dir, setAttributes, &found)
 }
 
-// read returns what a project has. One of which nothing is known has nothing.
+// read returns the usage of a project. An unknown project has no usage.
 func read(dir *os.File, project uint32) (usage, error) {
 	var found usage
 	err := control(dir, getQuota, project, unsafe.Pointer(&found))
@@ -169,7 +169,7 @@ func ioctl(dir *os.File, request uintptr, argument *attributes) error {
 	return nil
 }
 
-// control is quotactl_fd(2), which Linux has since 5.14.
+// control calls quotactl_fd(2), which Linux has since 5.14.
 func control(dir *os.File, command uintptr, project uint32, argument unsafe.Pointer) error {
 	_, _, failed := unix.Syscall6(unix.SYS_QUOTACTL_FD, dir.Fd(), command<<8|ofProject, uintptr(project),
 		uintptr(argument), 0, 0)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestWithoutQuotas: a filesystem without them bounds nothing, and says so; what asks for them fails and names the
-// directory.
+// TestWithoutQuotas checks that a filesystem without quotas bounds nothing and reports that. Calls that need quotas
+// fail and name the directory.
 func TestWithoutQuotas(t *testing.T) {
 	dir, err := os.Open("/dev/shm")
 	if err != nil {
