@@ -24,12 +24,12 @@ const (
 	Unusable    = failure.Unusable
 )
 
-// Errorf makes an Error of the Kind with a formatted cause; %w wraps as in fmt.Errorf.
+// Errorf returns an Error of the Kind with a formatted cause; %w wraps as in fmt.Errorf.
 func Errorf(kind Kind, format string, args ...any) error {
 	return failure.Errorf(kind, format, args...)
 }
 
-// KindOf returns the Kind of the outermost Error in err's chain, and Unknown when there is none.
+// KindOf returns the Kind of the outermost Error in err's chain, or Unknown if there is none.
 func KindOf(err error) Kind { return failure.KindOf(err) }
 
 // Is reports whether err is a failure of the Kind.

@@ -1,7 +1,7 @@
 package backends
 
-// Features holds a backend's optional interfaces, nil where it has none. It is read once, from the
-// undecorated backend: a decorator hides methods, and an assertion on it would lose them.
+// Features holds a backend's optional interfaces; nil for those that it lacks. They are resolved once, from the
+// undecorated backend: a decorator hides methods, so that a type assertion on it would fail.
 type Features struct {
 	// On the controller.
 	Attach     Attacher
@@ -25,7 +25,7 @@ type Features struct {
 	Locate  Locator
 }
 
-// Resolve looks at which optional interfaces an instance has. Either side may be nil.
+// Resolve finds out which optional interfaces an instance has. Either side may be nil.
 func Resolve(controller Backend, node NodeBackend) Features {
 	var f Features
 	f.Attach, _ = controller.(Attacher)
@@ -49,7 +49,7 @@ func Resolve(controller Backend, node NodeBackend) Features {
 	return f
 }
 
-// Names lists the features that are there, for logs and documentation, in a fixed order.
+// Names lists the features that are present, for logs and documentation, in a fixed order.
 func (f Features) Names() []string {
 	var names []string
 	for _, feature := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// whole has every optional interface, and nothing behind it: Resolve looks and does not call.
+// whole has every optional interface, without implementations: Resolve calls none of them.
 type whole struct {
 	backends.Backend
 	backends.NodeBackend

@@ -1,8 +1,7 @@
 package backends
 
-// Given returns the configuration or the parameters that a caller decoded into what a Definition's New function
-// returned; the zero value for none. Kinds: Invalid for a value of another type, which only a mistake in the program
-// can bring.
+// Given returns the decoded configuration or parameters, which are the value that a Definition's New function returned;
+// the zero value for none. Kinds: Invalid for a value of another type, which only a mistake in the program can bring.
 func Given[T any](value any) (T, error) {
 	var none T
 	switch value := value.(type) {

@@ -2,10 +2,10 @@ package backends
 
 import "time"
 
-// MachineState is what a machine does. An empty one is not known.
+// MachineState is the state of a machine; empty if it is unknown.
 type MachineState string
 
-// Only Stopped and Terminated say that nothing runs on the machine: it cannot write.
+// Only Stopped and Terminated say that nothing runs on the machine, so that it cannot write.
 const (
 	MachineRunning    MachineState = "running"  // or it is being started
 	MachineStopping   MachineState = "stopping" // or it is being terminated
@@ -16,13 +16,13 @@ const (
 // MachineQuery names a machine.
 type MachineQuery struct {
 	Node string // the node's ID, as in AttachRequest
-	// the machine's ID in the form that its cloud has for orchestrators, as in NodeInfo; empty where it is not known
+	// the machine's ID in the form that its cloud has for orchestrators, as in NodeInfo; empty if it is unknown
 	ProviderID string
 }
 
-// Machine is what a provider says of a machine.
+// Machine is the state of a machine as its provider reports it.
 type Machine struct {
 	State MachineState
-	Began time.Time // when it was started last: one that was stopped and started again has a later one
+	Began time.Time // when it was last started; stopping and starting it makes this later
 	Says  string    // the evidence, in words for people
 }

@@ -8,7 +8,7 @@ import (
 // Topology is a place: segments such as a zone or a node, by key.
 type Topology map[string]string
 
-// Check refuses what cannot be a label of a node, which the kubelet makes of it. Kinds: Invalid.
+// Check refuses segments that cannot be labels of a node, because the kubelet turns them into labels. Kinds: Invalid.
 func (t Topology) Check() error {
 	const word = `[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?`
 	key, value := regexp.MustCompile(`^([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?`+word+`$`),
@@ -33,8 +33,8 @@ func (t Topology) Within(place Topology) bool {
 	return true
 }
 
-// Agrees reports whether no segment of place has another value in t. Where only one of them has a segment, they may be
-// the same place.
+// Agrees reports whether no segment of place has another value in t. A segment that only one of them has does not
+// count, because they may be the same place.
 func (t Topology) Agrees(place Topology) bool {
 	for key, value := range place {
 		if own, has := t[key]; has && own != value {
@@ -50,19 +50,19 @@ type TopologyRequirement struct {
 	Preferred []Topology // the earlier the better
 }
 
-// Allows reports whether a volume in the place meets the requirement. A place without a segment of some key is in all
-// of its values.
+// Allows reports whether a volume in the place meets the requirement. A place without a segment for a key covers all
+// values of the key.
 func (r TopologyRequirement) Allows(place Topology) bool {
 	return len(r.Requisite) == 0 || slices.ContainsFunc(r.Requisite, place.Agrees)
 }
 
-// IsOnly reports whether only volumes of the place meet the requirement.
+// IsOnly reports whether only volumes in the place meet the requirement.
 func (r TopologyRequirement) IsOnly(place Topology) bool {
 	isElsewhere := func(one Topology) bool { return !one.Within(place) }
 	return len(r.Requisite) > 0 && !slices.ContainsFunc(r.Requisite, isElsewhere)
 }
 
-// CapacityQuery describes volumes whose capacity is asked for.
+// CapacityQuery describes the volumes whose capacity is requested.
 type CapacityQuery struct {
 	Parameters any    // as in Spec
 	Access     Access // the zero value for any
@@ -72,42 +72,42 @@ type CapacityQuery struct {
 // Capacity says how much more can be provisioned, in bytes.
 type Capacity struct {
 	AvailableBytes int64
-	LargestBytes   int64 // the largest single volume; 0 when it is not known
-	SmallestBytes  int64 // the smallest single volume; 0 when there is no bound
+	LargestBytes   int64 // the largest single volume; 0 if it is unknown
+	SmallestBytes  int64 // the smallest single volume; 0 for no bound
 }
 
-// Pool is what volumes are taken from.
+// Pool is a pool that volumes are taken from.
 type Pool struct {
 	Name string
-	Type string // what its volumes are, in the backend's own word
+	Type string // the type of its volumes, in the backend's own word
 	Capacity
-	Problem string // why it cannot be used now, as a sentence; empty while it can
+	Problem string // why it cannot be used now, as a sentence; empty if it can
 }
 
-// HealthStatus classifies what is wrong with a volume (CSI 1.13, VolumeHealthErrorType).
+// HealthStatus classifies a problem of a volume (CSI 1.13, VolumeHealthErrorType).
 type HealthStatus string
 
-// The statuses of a volume that is not well.
+// The statuses of a volume with problems.
 const (
-	Degraded     HealthStatus = "DEGRADED"     // usable, not as it should be
+	Degraded     HealthStatus = "DEGRADED"     // usable, but not as it should be
 	Inaccessible HealthStatus = "INACCESSIBLE" // not usable
 	DataLoss     HealthStatus = "DATA_LOSS"    // data is lost, or very likely so
 )
 
-// HealthIssue is one thing that is wrong with a volume.
+// HealthIssue is one problem of a volume.
 type HealthIssue struct {
 	Status  HealthStatus
 	Reason  string // one CamelCase word for machines
 	Message string // a sentence for a person
 }
 
-// VolumeHealth is a volume that is not well.
+// VolumeHealth is a volume with problems.
 type VolumeHealth struct {
 	Handle string
 	Issues []HealthIssue
 }
 
-// StorageIssue is one thing that is wrong with the storage as seen from a node.
+// StorageIssue is one problem of the storage as seen from a node.
 type StorageIssue struct {
 	Unreachable bool   // unreachable rather than merely degraded
 	Reason      string // one CamelCase word for machines

@@ -6,43 +6,42 @@ import (
 	"strings"
 )
 
-// Spec says which volume is wanted. Everything in it has been decoded and validated.
+// Spec describes the requested volume. All fields are decoded and validated.
 type Spec struct {
-	// Name is the orchestrator's name, unique for each volume: any text of up to 128 bytes (CSI, "Size
-	// Limits"), not fit to be a file name.
+	// Name is the orchestrator's name, unique for each volume: any text of up to 128 bytes (CSI, "Size Limits"), not valid
+	// as a file name.
 	Name     string
 	Capacity CapacityRange
-	// LeastDeviceBytes is the size of the smallest device on which the node can make the filesystem that it will be asked
-	// for; 0 when it makes none. A volume that reaches the node as a Device is at least this large, or
-	// OutOfRange when Capacity has a limit below; one that is a Directory or an Export does not heed it.
+	// LeastDeviceBytes is the size of the smallest device on which the node can create the requested filesystem; 0 if it
+	// creates none. A volume that reaches the node as a Device is at least this large, or OutOfRange when Capacity has a
+	// lower limit. A Directory or an Export ignores it.
 	LeastDeviceBytes int64
 	// Parameters is what Definition.NewParameters returned, filled in.
 	Parameters any
-	// Mutable is what Definition.NewMutable returned, filled in; nil when nothing mutable was asked.
+	// Mutable is what Definition.NewMutable returned, filled in; nil if no mutable parameter is requested.
 	Mutable any
-	// Access lists all the ways in which the volume will be used.
+	// Access lists all ways in which the volume will be used.
 	Access Access
-	// AllowModeChange lets a volume that will be used as a filesystem be filled from one that was made as a raw device:
-	// see CheckMode.
+	// AllowModeChange lets a volume that will be used as a filesystem have the contents of a raw device: see CheckMode.
 	AllowModeChange bool
 	// Topology says where the volume must be reachable from.
 	Topology TopologyRequirement
-	// Claim names the Kubernetes objects that the volume is for, when they are known: for tags and templates.
+	// Claim names the Kubernetes objects of the volume, if they are known: for tags and templates.
 	Claim Claim
-	// Fingerprint stands for all that makes two Specs of one name different, but for capacity, topology
-	// and source. The backend keeps it with the volume and returns it in Volume.
+	// Fingerprint represents everything that makes two Specs of one name different, except capacity, topology and source.
+	// The backend keeps it with the volume and returns it in Volume.
 	Fingerprint string
-	// Settings are what the node obeys, by the names of class parameters. The backend keeps them with the volume and
-	// returns them in Volume, and makes nothing of them.
+	// Settings are class parameters for the node, by name. The backend keeps them with the volume and returns them in
+	// Volume, and does not interpret them.
 	Settings map[string]string
 }
 
-// Raw reports whether the volume will be used as a raw device only. A backend keeps that with the volume, and with
-// snapshots of it: what is on it is whatever its users wrote there, and nobody mounts it as a filesystem.
+// Raw reports whether the volume will only be used as a raw device. A backend keeps that with the volume and with its
+// snapshots. Such a volume is never mounted as a filesystem, because its users may have written anything to it.
 func (s Spec) Raw() bool { return slices.Equal(s.Access.Types, []AccessType{Block}) }
 
-// CheckMode refuses to make a filesystem of what was written as a raw device: a filesystem that was crafted reaches the
-// kernel only where somebody who may write a class says so. Kinds: Invalid.
+// CheckMode refuses to use the contents of a raw device as a filesystem. A crafted filesystem may reach the kernel only
+// if a user who may write a class allows it. Kinds: Invalid.
 func (s Spec) CheckMode(sourceIsRaw bool) error {
 	if !sourceIsRaw || s.AllowModeChange || !slices.Contains(s.Access.Types, Mount) {
 		return nil
@@ -54,7 +53,7 @@ func (s Spec) CheckMode(sourceIsRaw bool) error {
 			"\"true\"")
 }
 
-// Claim names the Kubernetes objects for which a volume is made (csi-provisioner's --extra-create-metadata).
+// Claim names the Kubernetes objects of a volume (csi-provisioner's --extra-create-metadata).
 type Claim struct {
 	Namespace, Name string // of the PersistentVolumeClaim
 	Volume          string // of the PersistentVolume
@@ -62,28 +61,28 @@ type Claim struct {
 
 // Volume is a volume that exists.
 type Volume struct {
-	// Handle is the backend's own name of the volume, at most 128 bytes, for ever.
+	// Handle is the backend's own name of the volume, at most 128 bytes. It never changes.
 	Handle        string
 	Name          string
 	CapacityBytes int64
-	Fingerprint   string // Spec.Fingerprint; empty when it is not known, as for volumes made by others
+	Fingerprint   string // Spec.Fingerprint; empty if unknown, as for volumes that were created by others
 	Source        ContentSource
-	Access        Access // all the ways in which it can be used
+	Access        Access // all the ways to use it
 	Topology      []Topology
-	// PublishedNodes are the nodes that the volume is attached to; only an Attacher fills it.
+	// PublishedNodes are the nodes that the volume is attached to; only an Attacher sets it.
 	PublishedNodes []string
 	// Attributes reach the node in Attachment.Attributes and are shown to users in the PersistentVolume.
 	Attributes map[string]string
 	Settings   map[string]string // Spec.Settings; the volume context has them as it has the Attributes
 }
 
-// ContentSource says what a volume was filled from; the zero value says that it was created empty.
+// ContentSource is the source of a volume's contents; the zero value means that it was created empty.
 type ContentSource struct {
 	Snapshot string // a snapshot's handle
 	Volume   string // a volume's handle
 }
 
-// CapacityRange is a range of sizes in bytes; a bound of 0 is no bound.
+// CapacityRange is a range of sizes in bytes; 0 means no bound.
 type CapacityRange struct {
 	RequiredBytes int64 // at least
 	LimitBytes    int64 // at most
@@ -102,8 +101,8 @@ func (r CapacityRange) String() string {
 	return fmt.Sprintf("%d to %d bytes", r.RequiredBytes, r.LimitBytes)
 }
 
-// Round returns the smallest size in the range that is at least least and a multiple of step; without
-// a required size it starts from preferred. Kinds: OutOfRange when there is none.
+// Round returns the smallest size in the range that is at least least and a multiple of step; without a required size
+// it starts from preferred. Kinds: OutOfRange when there is none.
 func (r CapacityRange) Round(preferred, least, step int64) (int64, error) {
 	size := r.RequiredBytes
 	if size == 0 {
@@ -125,11 +124,11 @@ func (r CapacityRange) Round(preferred, least, step int64) (int64, error) {
 // Expansion is the outcome of Expander.Expand.
 type Expansion struct {
 	CapacityBytes int64
-	// NodeExpansion reports whether the node must grow the device or the filesystem too.
+	// NodeExpansion reports whether the node must grow the device or the filesystem, too.
 	NodeExpansion bool
 }
 
-// AccessType is the form in which a volume is handed to a workload.
+// AccessType is the form in which a workload gets a volume.
 type AccessType string
 
 // The access types of CSI's VolumeCapability.
@@ -138,7 +137,7 @@ const (
 	Block AccessType = "block"
 )
 
-// AccessMode says from where and how a volume is used at one time.
+// AccessMode says from how many nodes a volume is used at the same time, and how.
 type AccessMode string
 
 // The access modes of CSI's VolumeCapability.AccessMode.
@@ -161,28 +160,28 @@ func SingleNodeModes() []AccessMode {
 type Access struct {
 	Types []AccessType
 	Modes []AccessMode
-	// Mountings are how it is to be mounted, in an Access that is wanted.
+	// Mountings are the requested ways to mount it, in an Access that is requested.
 	Mountings []Mounting
-	// Mountable says which of those can be, in an Access that a volume has; with nil none that names a filesystem or an
+	// Mountable checks these, in an Access that a volume has. If it is nil, no Mounting may name a filesystem or an
 	// option.
 	Mountable Mountable
 }
 
 // Mounting is one way to mount a volume.
 type Mounting struct {
-	Filesystem string   // such as ext4; empty when any will do
-	Options    []string // mount options, one an element
+	Filesystem string   // such as ext4; empty for any
+	Options    []string // mount options, one per element
 }
 
-// Mountable says how a volume can be mounted. Package mountoptions has those of a Device and of a Directory. Its values
-// can be compared.
+// Mountable checks how a volume can be mounted. Package mountoptions has the values for a Device and a Directory.
+// Values are comparable.
 type Mountable interface {
-	// Check refuses what cannot be. Kinds: Invalid, saying what is not and what is.
+	// Check refuses mountings that are impossible. Kinds: Invalid, saying what is not and what is.
 	Check(filesystem string, options []string) error
 }
 
-// OfRaw is the access to a volume that was made as a raw device, of a kind that could be more; a itself when raw is
-// false.
+// OfRaw returns the access to a volume that was created as a raw device, even if a allows more. If raw is false, it
+// returns a.
 func (a Access) OfRaw(raw bool) Access {
 	if raw {
 		a.Types = []AccessType{Block}
@@ -190,7 +189,7 @@ func (a Access) OfRaw(raw bool) Access {
 	return a
 }
 
-// Check reports whether all that is wanted is in a. Kinds: Invalid, saying what is not and what is.
+// Check checks that a includes all of want. Kinds: Invalid, saying what is not and what is.
 func (a Access) Check(want Access) error {
 	for _, t := range want.Types {
 		if !slices.Contains(a.Types, t) {
@@ -210,8 +209,8 @@ func (a Access) Check(want Access) error {
 	return nil
 }
 
-// CheckStaged refuses to make the volume ready on a node for a use that it does not have; an empty type is no question.
-// The request is well-formed then, unlike with Check: it exceeds what the volume can do. Kinds: Unsupported.
+// CheckStaged refuses to stage the volume for a use that it does not have; an empty type is always accepted. Unlike
+// with Check, the request is well-formed, but exceeds what the volume can do. Kinds: Unsupported.
 func (a Access) CheckStaged(t AccessType) error {
 	if t == "" || slices.Contains(a.Types, t) {
 		return nil
@@ -239,28 +238,28 @@ func join[T ~string](list []T) string {
 	return strings.Join(texts, " or ")
 }
 
-// Page asks for a part of an enumeration.
+// Page requests a part of an enumeration.
 type Page struct {
-	Limit int    // at most so many entries; 0 means all
+	Limit int    // the maximum number of entries; 0 means all
 	Token string // what the previous call returned; empty at the start
 }
 
-// AttachRequest says which volume is to be attached where.
+// AttachRequest says which volume to attach to which node.
 type AttachRequest struct {
 	Handle string
 	Node   string // the node's ID as NodeGetInfo gave it
 	Access Access
 }
 
-// Attachment is a volume as a node comes to know it.
+// Attachment is what a node knows about a volume.
 type Attachment struct {
 	Handle string
-	// Type reports whether the volume is wanted as a filesystem or as a raw device; empty when nobody knows any more what
-	// it was made ready as.
+	// Type says whether the volume is requested as a filesystem or as a raw device; empty if it is no longer known how the
+	// volume was staged.
 	Type AccessType
-	// Attributes are Volume.Attributes and, over them, what Attacher.Attach returned.
+	// Attributes are Volume.Attributes, overridden by those that Attacher.Attach returned.
 	Attributes map[string]string
-	// MountOptions are those that will be used besides the Source's, one an element, for a backend that allows some only:
-	// it refuses the others with Invalid.
+	// MountOptions are the options that will be used besides the Source's, one per element. A backend that allows only
+	// some refuses the others with Invalid.
 	MountOptions []string
 }

@@ -79,15 +79,14 @@ func TestCapacityRangeRound(t *testing.T) {
 	}
 }
 
-// FuzzCapacityRangeRound looks for a size that Round may not return, and for a smaller one that it
-// overlooked.
+// FuzzCapacityRangeRound looks for a size that Round must not return, and for a smaller one that it missed.
 func FuzzCapacityRangeRound(f *testing.F) {
 	f.Add(int64(0), int64(0), int64(1<<30), int64(1<<20), int64(1<<20))
 	f.Add(int64(math.MaxInt64), int64(0), int64(1), int64(1), int64(4096))
 	f.Add(int64(5), int64(7), int64(100), int64(3), int64(4))
 	f.Fuzz(func(t *testing.T, required, limit, preferred, least, step int64) {
 		if required < 0 || limit < 0 || preferred < 1 || least < 1 || step < 1 {
-			return // Not what a caller may pass.
+			return // A caller must not pass these.
 		}
 		r := backends.CapacityRange{RequiredBytes: required, LimitBytes: limit}
 		size, err := r.Round(preferred, least, step)

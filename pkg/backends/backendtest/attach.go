@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// attachChecks are the promises of Attacher and Limiter.
+// attachChecks check the promises of Attacher and Limiter.
 func attachChecks() []check {
 	return []check{
 		{"attaching and detaching is seen in PublishedNodes", attachAndDetach},
@@ -79,7 +79,7 @@ func attachAgain(w *world) {
 	w.publishedTo(v, w.node())
 }
 
-// onOneNode is an attach request in a single-node mode; ok is false when the volume has none.
+// onOneNode returns an attach request in a single-node mode; ok is false if the volume has no such mode.
 func (w *world) onOneNode(v *backends.Volume, node string) (request backends.AttachRequest, ok bool) {
 	request = w.attachRequest(v, node)
 	for _, mode := range v.Access.Modes {
@@ -185,7 +185,7 @@ func attachRace(w *world) {
 	w.publishedTo(v, attached...)
 }
 
-// attachLimit fills a node up, if its limit is one that a test can reach.
+// attachLimit attaches volumes up to the node's limit, if a test can reach it.
 func attachLimit(w *world) {
 	if w.f.Limit == nil {
 		return

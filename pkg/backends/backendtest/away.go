@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// awayChecks take the storage of the volumes away: what is on it is Unusable everywhere, keeps its name and its handle,
-// and is there again with the storage.
+// awayChecks take the storage of the volumes away. Everything on it is Unusable in all calls, keeps its name and its
+// handle, and is usable again once the storage is back.
 func awayChecks(h Harness) []check {
 	var checks []check
 	for _, name := range slices.Sorted(maps.Keys(h.Lose)) {
@@ -48,7 +48,7 @@ func (w *world) storageIsLost(lose Loss) {
 	w.must("Delete", w.c.Delete(w.ctx(), v.Handle))
 }
 
-// copies are what was made of a volume.
+// copies are the copies of a volume.
 type copies struct {
 	snapshot *backends.Snapshot
 	group    *backends.Group
@@ -67,7 +67,7 @@ func (w *world) copies(v *backends.Volume) copies {
 	return c
 }
 
-// unusable checks that a call is refused because of what is there and cannot be used.
+// unusable checks that a call fails because its item exists but cannot be used.
 func (w *world) unusable(what string, err error) {
 	w.Helper()
 	w.fails(what+" of what is away", err, backends.Unusable)
@@ -75,7 +75,7 @@ func (w *world) unusable(what string, err error) {
 
 func (w *world) volumeIsUnusable(v *backends.Volume) {
 	w.Helper()
-	for range 2 { // What is refused has changed nothing.
+	for range 2 { // The refused calls must have changed nothing.
 		for _, use := range w.volumeUses() {
 			if use.name == "Health" {
 				issues, err := w.f.Health.Health(w.ctx(), v.Handle)

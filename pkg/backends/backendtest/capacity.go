@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// capacityChecks are the promises of CapacityReporter.
+// capacityChecks check the promises of CapacityReporter.
 func capacityChecks() []check {
 	return []check{
 		{"what is reported makes sense and is there", capacityMakesSense},

@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// cloneChecks are the promises of Cloner beyond those of all things.
+// cloneChecks check the promises of Cloner beyond those for all things.
 func cloneChecks() []check {
 	return []check{
 		{"a clone meets its spec and names its source", func(w *world) {

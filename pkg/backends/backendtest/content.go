@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// contentTypes are the ways of use in which the suite can write to a volume.
+// contentTypes returns the access types with which the suite can write to a volume.
 func (w *world) contentTypes(v *backends.Volume) []backends.AccessType {
 	w.Helper()
 	types := w.spec(v.Name).Access.Types
@@ -26,7 +26,7 @@ func (w *world) contentTypes(v *backends.Volume) []backends.AccessType {
 	return usable
 }
 
-// writeAs puts text on the volume in each of the ways, which may or may not share their bytes.
+// writeAs writes text to the volume with each of the types, which may or may not share their data.
 func (w *world) writeAs(types []backends.AccessType, handle, text string) {
 	w.Helper()
 	for _, as := range types {
@@ -34,7 +34,7 @@ func (w *world) writeAs(types []backends.AccessType, handle, text string) {
 	}
 }
 
-// holdsAs checks what was written last, in each of the ways.
+// holdsAs checks the data that was written last, with each of the types.
 func (w *world) holdsAs(types []backends.AccessType, what, handle, text string) {
 	w.Helper()
 	for _, as := range types {
@@ -42,7 +42,7 @@ func (w *world) holdsAs(types []backends.AccessType, what, handle, text string) 
 	}
 }
 
-// write puts text on the volume, in place of what is there.
+// write replaces the data on the volume by text.
 func (w *world) write(handle string, as backends.AccessType, text string) {
 	w.Helper()
 	attachment := w.attach(w.get(handle), as)
@@ -61,7 +61,7 @@ func (w *world) write(handle string, as backends.AccessType, text string) {
 	w.leave(handle)
 }
 
-// holds checks that text is what was written to the volume last; an empty text for nothing at all.
+// holds checks that text was written to the volume last; an empty text means that nothing was written.
 func (w *world) holds(what, handle string, as backends.AccessType, text string) {
 	w.Helper()
 	var have []byte

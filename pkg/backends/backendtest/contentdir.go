@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// What is written to a directory: a file, another one in a subdirectory, and a link out of the volume.
+// The data in a directory: a file, another one in a subdirectory, and a link out of the volume.
 const (
 	directoryLink  = "/etc/passwd"
 	directoryOwner = 4242
@@ -65,8 +65,8 @@ func readDirectory(dir string) ([]byte, error) {
 	return text, onlyKnown(dir)
 }
 
-// onlyKnown checks that the directory has nothing that writeDirectory did not put there, but for what
-// filesystems have of their own.
+// onlyKnown checks that the directory has only the entries of writeDirectory, and those that filesystems create
+// themselves.
 func onlyKnown(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// What is written to an image: the text, preceded by its length and the offset of a second copy near
-// the end of the device. The rest is left empty.
+// The data in an image: the text, preceded by its length and the offset of a second copy near the end of the device.
+// The rest stays empty.
 const (
 	imageHead  = 4096
 	imageBlock = 512

@@ -8,10 +8,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// fill makes a volume with the contents of a source.
+// fill creates a volume with the contents of a source.
 type fill func(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error)
 
-// filled makes one that must come about.
+// filled calls fill, which must succeed.
 func (w *world) filled(fill fill, name, source string) *backends.Volume {
 	w.Helper()
 	v, err := fill(w.ctx(), w.spec(name), source)
@@ -21,7 +21,7 @@ func (w *world) filled(fill fill, name, source string) *backends.Volume {
 	return v
 }
 
-// filledMeets checks a volume that was filled from a source of so many bytes.
+// filledMeets checks a volume that was filled from a source of size bytes.
 func (w *world) filledMeets(fill fill, source string, size int64, content backends.ContentSource) {
 	w.Helper()
 	for name, capacity := range map[string]backends.CapacityRange{
@@ -47,8 +47,8 @@ func (w *world) filledMeets(fill fill, source string, size int64, content backen
 	}
 }
 
-// refusesSmaller checks that a source does not go into a volume that is too small, and that with a smaller
-// size required and no limit the volume is made as large as it must be.
+// refusesSmaller checks that a volume with a limit below the source's size is refused. With a smaller required size and
+// no limit, the volume must be as large as its source.
 func (w *world) refusesSmaller(fill fill, source string, size int64) {
 	w.Helper()
 	for _, capacity := range []backends.CapacityRange{
@@ -70,7 +70,7 @@ func (w *world) refusesSmaller(fill fill, source string, size int64) {
 	w.fails("finding it then", err, backends.NotFound)
 }
 
-// impossibleFill checks that a copy is refused for what Create is refused for.
+// impossibleFill checks that a copy is refused for the same reasons as in Create.
 func (w *world) impossibleFill(fill fill, source string) {
 	w.Helper()
 	spec := w.spec("one")

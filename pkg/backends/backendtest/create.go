@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// createChecks are the promises of Backend.Create beyond those of all things.
+// createChecks check the promises of Backend.Create beyond those for all things.
 func createChecks() []check {
 	return []check{
 		{"a volume is what its spec asks for", volumeMeetsSpec},
@@ -36,7 +36,7 @@ func volumeMeetsSpec(w *world) {
 	w.holdsAs(w.contentTypes(v), "a new volume", v.Handle, "")
 }
 
-// meets checks a volume against the spec that it was made with.
+// meets checks that a volume matches its spec.
 func (w *world) meets(v *backends.Volume, spec backends.Spec) {
 	w.Helper()
 	if v.Name != spec.Name || v.Fingerprint != spec.Fingerprint {
@@ -64,7 +64,7 @@ func capacityRanges(w *world) {
 	for i, row := range []struct {
 		name  string
 		size  backends.CapacityRange
-		fails []backends.Kind // none when a volume must come about
+		fails []backends.Kind // empty if the volume must be created
 	}{
 		{"anything", backends.CapacityRange{}, none},
 		{"exactly a size that there is", backends.CapacityRange{RequiredBytes: usual, LimitBytes: usual}, none},
@@ -93,7 +93,7 @@ func capacityRanges(w *world) {
 	w.tinyVolume()
 }
 
-// tinyVolume asks for what most storage cannot do, but some can.
+// tinyVolume requests a volume that most storage cannot create, but some can.
 func (w *world) tinyVolume() {
 	w.Helper()
 	spec := w.spec("tiny")
@@ -106,7 +106,7 @@ func (w *world) tinyVolume() {
 	w.meets(v, spec)
 }
 
-// leastDevice asks for less than the filesystem needs that is to be made on the volume, should it be a device.
+// leastDevice requests less than the filesystem on the volume needs, in case the volume is a device.
 func leastDevice(w *world) {
 	spec := w.spec("for a large filesystem")
 	if !slices.Contains(spec.Access.Types, backends.Mount) {
@@ -121,7 +121,7 @@ func leastDevice(w *world) {
 	w.must("Source", err)
 	w.leave(v.Handle)
 	if _, device := source.(backends.Device); !device {
-		return // heeds it or not
+		return // it may ignore the size
 	}
 	if v.CapacityBytes < spec.LeastDeviceBytes {
 		w.Errorf("the device has %d bytes, and its filesystem needs %d", v.CapacityBytes, spec.LeastDeviceBytes)
@@ -157,7 +157,8 @@ func impossibleAccess(w *world) {
 	w.must("Check of its use, mounted without a word", v.Access.Check(backends.Access{Mountings: []backends.Mounting{{}}}))
 }
 
-// impossibleMountings are of no volume: filesystems that no node has, and options that would mount something else.
+// impossibleMountings are impossible for any volume: filesystems that no node has, and options that would mount
+// something else.
 func impossibleMountings() []backends.Mounting {
 	return []backends.Mounting{
 		{Filesystem: "ntfs"}, {Filesystem: "../x"}, {Filesystem: "ext4\x00"},
@@ -166,10 +167,10 @@ func impossibleMountings() []backends.Mounting {
 	}
 }
 
-// returnedIsACopy scribbles over what was returned and looks whether the backend was hit.
+// returnedIsACopy overwrites returned values and checks that the backend does not change.
 func returnedIsACopy(w *world) {
 	handle := w.volume("one").Handle
-	// As text, since a volume that is shared would be scribbled over too.
+	// As text, because a shared volume would be overwritten, too.
 	want := fmt.Sprintf("%+v", *w.get(handle))
 	scribble(w.get(handle))
 	found, err := w.c.Find(w.ctx(), w.spec("one"))
@@ -203,7 +204,7 @@ func scribble(v *backends.Volume) {
 	}
 }
 
-// notAttached are the Kinds for which Source may fail while the volume is there: Invalid for an attachment that lacks
+// notAttached returns the Kinds with which Source may fail for an existing volume: Invalid for an attachment that lacks
 // what Attach returns.
 func (w *world) notAttached() []backends.Kind {
 	kinds := []backends.Kind{backends.Busy, backends.Unavailable}
@@ -213,8 +214,8 @@ func (w *world) notAttached() []backends.Kind {
 	return kinds
 }
 
-// allAtOnce calls what is offered from several goroutines, for one volume. It is for the race detector,
-// and for locks that are never given back.
+// allAtOnce makes all calls that the backend supports from several goroutines, for one volume. It is for the race
+// detector, and for locks that are never released.
 func allAtOnce(w *world) {
 	v := w.volume("one")
 	works := w.works(v)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// definitionChecks are the promises of backends.Definition.
+// definitionChecks check the promises of backends.Definition.
 func definitionChecks() []check {
 	return []check{
 		{"it has a name, a summary and a way to open it", definitionIsWhole},

@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// deleteChecks are the promises of Backend.Delete beyond those of all things.
+// deleteChecks check the promises of Backend.Delete beyond those for all things.
 func deleteChecks() []check {
 	return []check{
 		{"a new volume has nothing of a deleted one", nothingIsLeft},
@@ -17,8 +17,8 @@ func deleteChecks() []check {
 	}
 }
 
-// noVolume are the Kinds for which Source may fail when there is no such volume. A node to which volumes are attached
-// may see only what is attached to it: it need not be let into the storage's API to tell what is deleted from what is
+// noVolume returns the Kinds with which Source may fail if the volume does not exist. A node with attached volumes may
+// see only those. It may lack access to the storage's API, and so cannot distinguish a deleted volume from one that is
 // elsewhere.
 func (w *world) noVolume() []backends.Kind {
 	if w.f.Attach != nil {

@@ -1,9 +1,8 @@
-// Package backendtest is the conformance suite of package backends: it is the definition of a finished
-// backend. Run checks every promise that the contract makes in the comments of its interfaces and under
-// "What a backend promises", each as a subtest that is named after it, and looks at the state of the
-// world rather than at which calls were made.
+// Package backendtest is the conformance suite of package backends. A backend that passes it is complete. Run checks
+// every promise that the contract makes in the comments of its interfaces and under "What a backend promises". Each
+// check is a subtest that is named after the promise, and checks the resulting state rather than the calls.
 //
-// A backend's test is short, because the suite finds out for itself what the backend offers:
+// A backend's test is short, because the suite finds out which features the backend has:
 //
 //	func TestConformance(t *testing.T) {
 //		harness := backendtest.Over(mystorage.Definition(), func(_ testing.TB, o *backends.Options) {
@@ -24,9 +23,9 @@
 //		backendtest.Run(t, harness)
 //	}
 //
-// What is not offered is not checked. A promise that the suite cannot provoke by itself is checked when
-// the Harness helps: see its optional fields.
+// Missing features are not checked. A promise that the suite cannot provoke by itself is checked if the Harness helps:
+// see its optional fields.
 //
-// Every check gets a backend of its own from Harness.Open, with nothing in it. Most of the checks of
-// Create hold for Clone, Restore, CreateSnapshot and CreateGroup too, and are written once, over things.
+// Every check gets its own empty backend from Harness.Open. Most of the checks of Create also apply to Clone, Restore,
+// CreateSnapshot and CreateGroup, and are written once, for things.
 package backendtest

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// expandChecks are the promises of Expander.
+// expandChecks check the promises of Expander.
 func expandChecks() []check {
 	return []check{
 		{"a volume grows and keeps its data", growKeepsData},
@@ -18,7 +18,7 @@ func expandChecks() []check {
 	}
 }
 
-// expand grows a volume and checks that what is returned is what is so.
+// expand grows a volume and checks that the returned size is true.
 func (w *world) expand(handle string, size backends.CapacityRange) int64 {
 	w.Helper()
 	got, err := w.f.Expand.Expand(w.ctx(), handle, size)
@@ -96,8 +96,8 @@ func growInUse(w *world) {
 	after, err := w.n.Source(w.ctx(), attachment)
 	w.must("Source after Expand", err)
 	if d, ok := before.(backends.Device); ok {
-		// The attachment is from before: a node that knows the size from it alone asks for no more than that, which is right
-		// for the least size that the device must have.
+		// The attachment is from before. A node that knows the size only from the attachment reports the old size, which is
+		// right for the minimum size of the device.
 		if now, _ := after.(backends.Device); w.f.Attach == nil || d.Image || now.Identity.SizeBytes != d.Identity.SizeBytes {
 			d.Identity.SizeBytes = size
 		}

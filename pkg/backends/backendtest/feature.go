@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// featureChecks compare what Resolve says with what the backend does.
+// featureChecks compare the result of Resolve with the backend's behaviour.
 func featureChecks() []check {
 	return []check{
 		{"those that build on each other come together", featuresComeTogether},
@@ -41,7 +41,7 @@ func decorated(w *world) {
 	w.allWork(controller)
 }
 
-// allWork calls every feature once for a volume that was made through the controller.
+// allWork calls every feature once for a volume that was created through the controller.
 func (w *world) allWork(controller backends.Backend) {
 	v, err := controller.Create(w.ctx(), w.spec("one"))
 	w.must("Create", err)
@@ -58,7 +58,7 @@ func (w *world) allWork(controller backends.Backend) {
 	w.must("Delete", controller.Delete(w.ctx(), v.Handle))
 }
 
-// works are calls that must succeed, by the feature's name.
+// works returns calls that must succeed, by the feature's name.
 func (w *world) works(v *backends.Volume) map[string]func() error {
 	f, ctx := w.f, w.ctx()
 	grown := backends.CapacityRange{RequiredBytes: 2 * v.CapacityBytes}

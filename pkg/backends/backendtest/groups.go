@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// check looks at one promise.
+// check checks one promise.
 type check struct {
 	name string
 	run  func(w *world)
@@ -13,7 +13,7 @@ type group struct {
 	checks []check
 }
 
-// groups are the checks for a backend that offers these features.
+// groups returns the checks for a backend with these features.
 func groups(h Harness, f backends.Features) []group {
 	all := []group{
 		{"Definition", definitionChecks()},

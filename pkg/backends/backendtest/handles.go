@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// handleChecks call every method that takes a handle with handles that were never given out.
+// handleChecks call every method that takes a handle with handles that were never returned.
 func handleChecks() []check {
 	return []check{
 		{"a handle that was never given out is NotFound everywhere", foreignHandles},
@@ -15,7 +15,7 @@ func handleChecks() []check {
 	}
 }
 
-// handleUse is a call that must fail with NotFound for a handle that is not there.
+// handleUse is a call that must fail with NotFound for an unknown handle.
 type handleUse struct {
 	name string
 	call func(handle string) error
@@ -41,7 +41,7 @@ func foreignHandles(w *world) {
 	}
 }
 
-// toleratesHandle checks the calls for which a volume that is gone is no failure.
+// toleratesHandle checks the calls that do not fail for a volume that is gone.
 func (w *world) toleratesHandle(handle string) {
 	w.Helper()
 	if w.f.Release != nil {
@@ -55,7 +55,7 @@ func (w *world) toleratesHandle(handle string) {
 	}
 }
 
-// volumeUses are the calls for a volume.
+// volumeUses returns the calls for a volume.
 func (w *world) volumeUses() []handleUse {
 	uses := []handleUse{
 		{"Get", func(handle string) error { return second(w.c.Get(w.ctx(), handle)) }},
@@ -91,7 +91,7 @@ func (w *world) volumeUses() []handleUse {
 	return uses
 }
 
-// dataUses are the calls that copy a volume.
+// dataUses returns the calls that copy a volume.
 func (w *world) dataUses() []handleUse {
 	var uses []handleUse
 	if w.f.Clone != nil {
@@ -113,7 +113,7 @@ func (w *world) dataUses() []handleUse {
 	return uses
 }
 
-// snapshotUses are the calls for a snapshot.
+// snapshotUses returns the calls for a snapshot.
 func (w *world) snapshotUses() []handleUse {
 	if w.f.Snapshot == nil {
 		return nil
@@ -125,7 +125,7 @@ func (w *world) snapshotUses() []handleUse {
 	}
 }
 
-// groupUses are the calls for a group.
+// groupUses returns the calls for a group.
 func (w *world) groupUses() []handleUse {
 	if w.f.Group == nil {
 		return nil

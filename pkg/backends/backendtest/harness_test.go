@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/memory"
 )
 
-// right is the harness of a backend that keeps its promises.
+// right returns the harness of a backend that keeps its promises.
 func right() Harness {
 	h := Over(memory.Definition(), func(_ testing.TB, o *backends.Options) {
 		*o.Config.(*memory.Config) = memory.Config{CapacityBytes: 1 << 32, MaxVolumesPerNode: 3, Nodes: []string{"node-b"},
 			Zone: "here"}
 	})
-	// Nothing of memory outlives it: an instance stands for its own successor.
+	// No state of memory outlives an instance, so an instance is its own successor.
 	h.Reopen = func(_ testing.TB, instance *backends.Instance) *backends.Instance { return instance }
 	h.Reserves = true
 	h.Nodes = []string{"node-a", "node-b"}
@@ -70,7 +70,7 @@ func TestRunOverARightBackend(t *testing.T) {
 	Run(t, right())
 }
 
-// bare hides all that is optional. Used without its Releaser, nothing is noted by Source.
+// bare hides all optional interfaces. Without its Releaser, Source must note no use.
 type bare struct {
 	backends.Backend
 	backends.NodeBackend
@@ -85,7 +85,7 @@ func (b bare) Source(ctx context.Context, attachment backends.Attachment) (backe
 	return source, b.release.Release(ctx, attachment.Handle)
 }
 
-// Places mean nothing without a Topologist.
+// Create returns no topology, which means nothing without a Topologist.
 func (b bare) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	return placeless(b.Backend.Create(ctx, spec))
 }
@@ -112,7 +112,7 @@ func TestRunOverABareBackend(t *testing.T) {
 	inside := h.Open
 	h.Open = func(tb testing.TB) *backends.Instance {
 		i := inside(tb)
-		release := i.Node.(backends.Releaser) // A backend of directories and images has to be one.
+		release := i.Node.(backends.Releaser) // A backend of directories and images must be a Releaser.
 		return &backends.Instance{
 			Controller: struct{ backends.Backend }{bare{i.Controller, i.Node, release}},
 			Node: struct {
@@ -187,7 +187,7 @@ func TestRunRefusesAHarnessThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestEveryCheckHasItsOwnName keeps a subtest from being mistaken for another.
+// TestEveryCheckHasItsOwnName checks that subtests cannot be confused.
 func TestEveryCheckHasItsOwnName(t *testing.T) {
 	h := right()
 	for _, g := range groups(h, features(t, h)) {

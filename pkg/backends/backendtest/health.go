@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// healthChecks are the promises of HealthReporter.
+// healthChecks check the promises of HealthReporter.
 func healthChecks(h Harness) []check {
 	checks := []check{{"nothing is wrong with volumes that are well", wellVolumes}}
 	if h.Damage != nil {
@@ -28,7 +28,7 @@ func (w *world) unwell(page backends.Page) (handles []string, next string) {
 	return handles, next
 }
 
-// makesSense checks the form of what is wrong.
+// makesSense checks the form of the issues.
 func (w *world) makesSense(issues []backends.HealthIssue) {
 	w.Helper()
 	word := regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)

@@ -10,12 +10,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// ofOneInstant copies volumes while a writer counts in them. The writer writes each number first to the
-// file "first" of the first volume and then to the file "second" of the last one, so that at every
-// instant the first is equal to the second or one ahead. A backend may refuse with InUse.
+// ofOneInstant copies volumes while a writer counts in them. The writer writes each number first to the file "first" of
+// the first volume and then to the file "second" of the last one. So at every instant the first number is equal to the
+// second or one ahead. A backend may refuse with InUse.
 //
-// Only directories can be written to as a workload would: a device's writers go through the device that
-// a node attaches, which is not here.
+// The suite can only write to directories like a workload: writers of a device need a node that attaches it, which does
+// not exist here.
 func (w *world) ofOneInstant(volumes int, take func(volumes []string, round string) ([]*backends.Volume, error)) {
 	w.Helper()
 	var handles, dirs []string
@@ -50,7 +50,7 @@ func (w *world) ofOneInstant(volumes int, take func(volumes []string, round stri
 	}
 }
 
-// writeBulk makes files that take so long to copy that the writer gets a turn meanwhile.
+// writeBulk creates so many files that the writer gets a turn during the copy.
 func writeBulk(dir string) error {
 	for i := range 128 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("bulk ", i)), make([]byte, 4096), 0o600); err != nil {
@@ -69,7 +69,7 @@ func (w *world) offers(v *backends.Volume, as backends.AccessType) bool {
 	return false
 }
 
-// count starts the writer and returns what stops it.
+// count starts the writer and returns a function that stops it.
 func (w *world) count(first, second string) (stop func()) {
 	w.Helper()
 	var files [2]*os.File
@@ -112,7 +112,7 @@ func (w *world) count(first, second string) (stop func()) {
 	})
 }
 
-// countsAgree checks that the copies of the two files are of one instant.
+// countsAgree checks that the copies of the two files show the same instant.
 func (w *world) countsAgree(copies []*backends.Volume) {
 	w.Helper()
 	first := w.counted(copies[0], "first")

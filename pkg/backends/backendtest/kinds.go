@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// brokenChecks provoke the failures for which the harness helps.
+// brokenChecks provoke failures with the help of the harness.
 func brokenChecks(h Harness) []check {
 	var checks []check
 	for kind := backends.Unknown; kind <= backends.Unusable; kind++ {
@@ -23,7 +23,7 @@ func brokenChecks(h Harness) []check {
 	return checks
 }
 
-// hasNoTwins checks that a failure left the enumeration in order.
+// hasNoTwins checks that no handle is listed twice after a failure.
 func (w *world) hasNoTwins() {
 	w.Helper()
 	handles, ok := w.listed(volumes(w))

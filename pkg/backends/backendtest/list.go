@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// listChecks are the promises of an enumeration of things.
+// listChecks check the promises of an enumeration of things.
 func listChecks(kind func(w *world) things) []check {
 	with := func(run func(w *world, ts things)) func(w *world) {
 		return func(w *world) { run(w, kind(w)) }
@@ -33,7 +33,7 @@ func listChecks(kind func(w *world) things) []check {
 	}
 }
 
-// several makes things and returns the handles of all that are listed.
+// several creates things and returns the handles of all listed things.
 func (w *world) several(ts things, n int) []string {
 	w.Helper()
 	for i := range n {
@@ -110,7 +110,7 @@ func listPages(w *world, ts things) {
 func listGoesOn(w *world, ts things) {
 	for _, gone := range []string{"before", "after"} {
 		all := w.several(ts, 6)
-		// Those of several are at the end or at the beginning, if the order is by age: go to the middle.
+		// The things of several are at the end or at the beginning if the order is by age, so split in the middle.
 		first, next := w.page(ts, len(all)-3, "")
 		victim := first[len(first)-1]
 		if gone == "after" {
@@ -125,7 +125,7 @@ func listGoesOn(w *world, ts things) {
 	}
 }
 
-// clear deletes what several made and is still there.
+// clear deletes the things of several that still exist.
 func (w *world) clear(ts things, prefix string, n int) {
 	w.Helper()
 	for i := range n {
@@ -135,7 +135,7 @@ func (w *world) clear(ts things, prefix string, n int) {
 	}
 }
 
-// listWhileChanging adds and deletes things between pages.
+// listWhileChanging creates and deletes things between pages.
 func listWhileChanging(w *world, ts things) {
 	passing := []thing{w.make(ts, "passing 0")}
 	stay := w.several(ts, 4)

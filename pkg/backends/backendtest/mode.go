@@ -6,8 +6,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// modeChecks are about volumes that were made as raw devices. What is on one is whatever its users wrote there, so that
-// a kernel mounts it only where somebody says so. A backend with one access type has nothing to mix up.
+// modeChecks are about volumes that were created as raw devices. Because their users may have written anything to them,
+// a kernel mounts their contents only if that is allowed explicitly. A backend with one access type has nothing to mix
+// up.
 func modeChecks() []check {
 	return []check{{"what was made as a raw device is no filesystem", func(w *world) {
 		mounted, err := w.c.Create(w.ctx(), w.as("mounted", backends.Mount))
@@ -32,14 +33,14 @@ func modeChecks() []check {
 	}}}
 }
 
-// as is a spec for one access type.
+// as returns a spec with one access type.
 func (w *world) as(name string, as backends.AccessType) backends.Spec {
 	spec := w.spec(name)
 	spec.Access.Types = []backends.AccessType{as}
 	return spec
 }
 
-// staysRaw wants that a volume is a raw device only.
+// staysRaw checks that a volume can only be used as a raw device.
 func (w *world) staysRaw(v *backends.Volume) {
 	w.Helper()
 	if have := w.get(v.Handle).Access.Types; !slices.Equal(have, []backends.AccessType{backends.Block}) {
@@ -50,8 +51,8 @@ func (w *world) staysRaw(v *backends.Volume) {
 		request := w.attachRequest(v, w.node())
 		request.Access.Types = []backends.AccessType{backends.Mount}
 		w.fails("Attach as a filesystem", second(w.f.Attach.Attach(w.ctx(), request)), backends.Invalid)
-		// Kubernetes attaches a volume once for all the PersistentVolumes that name it, whatever their modes are: the node
-		// must know of itself, or by what Attach returned.
+		// Kubernetes attaches a volume once for all PersistentVolumes that name it, whatever their modes. So the node must
+		// know the mode by itself, or from what Attach returned.
 		attachment = w.attach(v, backends.Block)
 		defer func() { w.must("Detach", w.f.Attach.Detach(w.ctx(), v.Handle, w.node())) }()
 	}
@@ -59,7 +60,7 @@ func (w *world) staysRaw(v *backends.Volume) {
 	w.fails("Source as a filesystem", second(w.n.Source(w.ctx(), attachment)), backends.Unsupported)
 }
 
-// copiesStayRaw fills volumes from what was made as a raw device.
+// copiesStayRaw creates volumes with the contents of a raw device.
 func (w *world) copiesStayRaw(name string, fill fill, source string) {
 	w.Helper()
 	w.fails(name+" as a filesystem", second(fill(w.ctx(), w.as(name+" mounted", backends.Mount), source)),

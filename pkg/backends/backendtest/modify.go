@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// modifyChecks are the promises of Modifier.
+// modifyChecks check the promises of Modifier.
 func modifyChecks() []check {
 	return []check{
 		{"what a value sets is seen, in use and again", modifySets},
@@ -19,7 +19,7 @@ func modifyChecks() []check {
 	}
 }
 
-// is checks that the volume is as the modification asks.
+// is checks that the volume has the modification.
 func (w *world) is(handle string, m Modification) {
 	w.Helper()
 	if m.Seen != nil && !m.Seen(w.TB, w.instance, handle) {
@@ -27,7 +27,7 @@ func (w *world) is(handle string, m Modification) {
 	}
 }
 
-// describe renders a struct behind a pointer with what its own pointers lead to.
+// describe renders a struct behind a pointer, with its own pointers dereferenced.
 func describe(value any) string {
 	text := ""
 	fields := reflect.Indirect(reflect.ValueOf(value))

@@ -21,8 +21,8 @@ const (
 	endingName       = "a request that ends on the way leaves all or nothing"
 )
 
-// TestTheSuiteFindsWrongBackends breaks one promise at a time and wants the check of that promise, and
-// the same check over a right backend to be silent.
+// TestTheSuiteFindsWrongBackends breaks one promise at a time. The check of that promise must fail, and must succeed
+// over a right backend.
 func TestTheSuiteFindsWrongBackends(t *testing.T) {
 	zero := 0
 	for _, row := range []struct {
@@ -130,7 +130,7 @@ func TestTheSuiteFindsWrongBackends(t *testing.T) {
 	}
 }
 
-// broken is the harness of a wrong backend.
+// broken returns the harness of a wrong backend.
 func broken(wrong func(p parts) any) Harness {
 	h := right()
 	inside := h.Open
@@ -203,7 +203,7 @@ func TestTheSuiteFindsTheWrongKind(t *testing.T) {
 	}
 }
 
-// TestTheSuiteWatchesWhatIsAround looks at what Over sees when the test has ended.
+// TestTheSuiteWatchesWhatIsAround tests the checks that Over makes after the test has ended.
 func TestTheSuiteWatchesWhatIsAround(t *testing.T) {
 	for name, wrong := range map[string]func(p parts, o backends.Options) backends.Backend{
 		"fingerprints in the log": func(p parts, o backends.Options) backends.Backend {

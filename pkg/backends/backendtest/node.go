@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// nodeChecks are the promises of NodeBackend, Releaser and Inspector.
+// nodeChecks check the promises of NodeBackend, Releaser and Inspector.
 func nodeChecks(f backends.Features) []check {
 	checks := []check{
 		{"Source describes the same thing each time", sourceAgain},
@@ -105,7 +105,7 @@ func sourceEnded(w *world) {
 	w.leave(v.Handle)
 }
 
-// deleteInUse deletes what Source has described, in each way in which it can be used.
+// deleteInUse deletes a volume after Source, with each of its access types.
 func deleteInUse(w *world) {
 	v := w.volume("one")
 	types := w.contentTypes(v)
@@ -125,7 +125,7 @@ func deleteInUse(w *world) {
 	w.must("Delete of what is in use no longer", w.c.Delete(w.ctx(), v.Handle))
 }
 
-// knowsOfUse reports whether the backend can know that what Source described is in use. A Releaser has to know it by
+// knowsOfUse reports whether the backend can know that the volume is in use after Source. A Releaser must know it by
 // itself: its volume is detached first.
 func (w *world) knowsOfUse(v *backends.Volume, source backends.Source) bool {
 	w.Helper()
@@ -142,7 +142,7 @@ func (w *world) knowsOfUse(v *backends.Volume, source backends.Source) bool {
 	return false
 }
 
-// isUsed checks that it is known whether a volume is in use.
+// isUsed checks the result of Used.
 func (w *world) isUsed(when, handle string, want bool) {
 	w.Helper()
 	if w.f.Release.Used(w.ctx(), handle) != want {

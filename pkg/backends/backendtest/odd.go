@@ -2,8 +2,8 @@ package backendtest
 
 import "strings"
 
-// oddNames are names that are different from each other, valid, and not fit to be file names. They show
-// what a backend does that believes in its names.
+// oddNames returns names that are distinct, valid, and not usable as file names. They reveal a backend that trusts
+// names.
 func oddNames() []string {
 	long := strings.Repeat("n", 127)
 	return []string{
@@ -13,7 +13,7 @@ func oddNames() []string {
 	}
 }
 
-// oddHandles are handles that no backend gave out, close to one that it did.
+// oddHandles returns handles that no backend returned, similar to a known one.
 func oddHandles(known string) []string {
 	handles := []string{
 		"", " ", ".", "..", "/", "../x", "../../etc/passwd", "/etc/passwd", "a/b", "\x00", "a\x00b", "\n", "-rf", "%2e%2e",

@@ -14,9 +14,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Over makes a Harness that opens a definition, each time over a data directory of its own, with the
-// default configuration and "node-a" as this node's ID. It also watches what the backend does beside
-// its data directory and what it logs. Spec is left to be set.
+// Over returns a Harness that opens a definition, each time with a new data directory, the default configuration and
+// "node-a" as this node's ID. It also checks the backend's log and the surroundings of its data directory. The caller
+// must set Spec.
 //
 // The function configure may change the options before they are used; nil changes nothing.
 func Over(definition backends.Definition, configure func(tb testing.TB, options *backends.Options)) Harness {
@@ -87,10 +87,10 @@ func closeInstance(tb testing.TB, instance *backends.Instance) {
 	instance.Close = nil
 }
 
-// closeTime is longer than any end takes in which nothing hangs.
+// closeTime is longer than closing takes, unless something hangs.
 const closeTime = 2 * time.Minute
 
-// Close closes an instance that has something to close, also when the context has ended. What hangs is an error after a
+// Close closes an instance, if it has a Close function, even if the context has ended. If it hangs, Close fails after a
 // while.
 func Close(ctx context.Context, instance *backends.Instance) error {
 	if instance.Close == nil {
@@ -101,7 +101,7 @@ func Close(ctx context.Context, instance *backends.Instance) error {
 	return instance.Close(ctx)
 }
 
-// guardedDir returns a data directory beside which nothing may change.
+// guardedDir returns a data directory and checks that nothing beside it changes.
 func guardedDir(tb testing.TB) string {
 	tb.Helper()
 	outside := tb.TempDir()
@@ -129,7 +129,7 @@ func guardedDir(tb testing.TB) string {
 	return dir
 }
 
-// watchedLog returns a log that must not have the fingerprints' canary in it.
+// watchedLog returns a log and checks that it does not contain the canary of the fingerprints.
 func watchedLog(tb testing.TB) *logBuffer {
 	tb.Helper()
 	log := &logBuffer{}

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// recorder is a test whose failures are what is wanted.
+// recorder is a test that is expected to fail.
 type recorder struct {
 	testing.TB
 	mu       sync.Mutex
@@ -16,7 +16,7 @@ type recorder struct {
 	cleanups []func()
 }
 
-// failuresOf runs one check of the suite over a harness and returns what it complained of.
+// failuresOf runs one check of the suite over a harness and returns its failures.
 func failuresOf(t *testing.T, h Harness, group, check string) []string {
 	t.Helper()
 	r := &recorder{TB: t}
@@ -40,7 +40,7 @@ func find(t *testing.T, h Harness, group, check string) func(w *world) {
 	return nil
 }
 
-// run calls a part of a test, which may end its goroutine.
+// run runs a part of a test, which may end its goroutine.
 func (r *recorder) run(part func()) {
 	done := make(chan struct{})
 	go func() {

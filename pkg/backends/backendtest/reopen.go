@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// reopenChecks are the promises about state that outlives the process.
+// reopenChecks check the promises about state that outlives the process.
 func reopenChecks() []check {
 	return []check{
 		{"volumes are found again with their data", reopenVolumes},

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// endedRequest looks at calls whose context has ended before they began.
+// endedRequest makes calls whose context has already ended.
 func endedRequest(w *world, ts things) {
 	before, _ := w.listed(ts)
 	kept := w.make(ts, "kept")
@@ -37,8 +37,8 @@ func endedRequest(w *world, ts things) {
 	w.onlyNew(ts, before, kept.handle)
 }
 
-// endingRequest ends the context a little later in every round. A failure leaves open whether the thing
-// was made, success does not; and whatever is there is whole.
+// endingRequest ends the context a little later in every round. After a failure the thing may exist or not, after a
+// success it must exist. If it exists, it is complete.
 func endingRequest(w *world, ts things) {
 	before, _ := w.listed(ts)
 	for delay := 10 * time.Microsecond; delay < 200*time.Millisecond; delay *= 2 {

@@ -9,7 +9,7 @@ import (
 
 const noRoomName = "without room nothing is made, and that is Exhausted"
 
-// snapshotChecks are the promises of Snapshotter about snapshots, beyond those of all things.
+// snapshotChecks check the promises of Snapshotter about snapshots, beyond those for all things.
 func snapshotChecks() []check {
 	return []check{
 		{"a snapshot is what its spec asks for", snapshotMeetsSpec},
@@ -48,7 +48,7 @@ func snapshotMeetsSpec(w *world) {
 	if s.SizeBytes <= 0 || s.SizeBytes > v.CapacityBytes {
 		w.Errorf("the snapshot has %d bytes, want 1 to %d", s.SizeBytes, v.CapacityBytes)
 	}
-	// The storage's clock is its own; and where requests meet faults, making it may take a while.
+	// The storage has its own clock, and creation may take a while if requests meet faults.
 	if ended := time.Now(); s.CreatedAt.Before(began.Add(-time.Minute)) || s.CreatedAt.After(ended.Add(time.Minute)) {
 		w.Errorf("the snapshot was created at %v, want about %v to %v", s.CreatedAt, began, ended)
 	}
@@ -84,7 +84,7 @@ func snapshotLives(w *world) {
 	w.holdsAs(types, "the volume restored later", later.Handle, "second")
 }
 
-// snapshotWithoutRoom takes all the room. Where a snapshot takes some it is refused for good, and nothing comes of it.
+// snapshotWithoutRoom takes all the room. If a snapshot needs room, its creation fails for good and leaves nothing.
 func snapshotWithoutRoom(w *world) {
 	if w.f.Capacity == nil || !w.h.Reserves {
 		return
@@ -95,7 +95,7 @@ func snapshotWithoutRoom(w *world) {
 	w.must("Create of all that there is", err)
 	spec := w.snapshotSpec("snapshot", v.Handle)
 	if _, err = w.f.Snapshot.CreateSnapshot(w.ctx(), spec); err == nil {
-		return // It takes no room.
+		return // Snapshots need no room.
 	}
 	w.fails("CreateSnapshot without room", err, backends.Exhausted)
 	_, err = w.f.Snapshot.FindSnapshot(w.ctx(), spec)
@@ -107,7 +107,7 @@ func snapshotWithoutRoom(w *world) {
 	w.snapshot(spec.Name, v.Handle)
 }
 
-// restoreChecks are the promises of Snapshotter.Restore beyond those of all things.
+// restoreChecks check the promises of Snapshotter.Restore beyond those for all things.
 func restoreChecks() []check {
 	return []check{
 		{"a restored volume meets its spec and names its source", func(w *world) {
@@ -124,7 +124,7 @@ func restoreChecks() []check {
 	}
 }
 
-// listSnapshotChecks are the promises of SnapshotLister beyond those of all enumerations.
+// listSnapshotChecks check the promises of SnapshotLister beyond those for all enumerations.
 func listSnapshotChecks() []check {
 	return []check{{"with a volume's handle only its snapshots are listed", func(w *world) {
 		one, two := w.volume("one"), w.volume("two")

@@ -9,7 +9,7 @@ import (
 
 const apartName = "volumes that cannot be taken together are InUse"
 
-// groupChecks are the promises of GroupSnapshotter beyond those of all things.
+// groupChecks check the promises of GroupSnapshotter beyond those for all things.
 func groupChecks() []check {
 	return []check{
 		{"a group is what its spec asks for", groupMeetsSpec},
@@ -35,7 +35,7 @@ func groupChecks() []check {
 	}
 }
 
-// group takes snapshots of the volumes, as the group that is named "group".
+// group creates the group "group" with snapshots of the volumes.
 func (w *world) group(volumes ...string) *backends.Group {
 	w.Helper()
 	g, err := w.f.Group.CreateGroup(w.ctx(), w.groupSpec("group", volumes...))
@@ -46,7 +46,7 @@ func (w *world) group(volumes ...string) *backends.Group {
 	return g
 }
 
-// groupKeeps checks that a group bears the fingerprint that it was made with.
+// groupKeeps checks that a group has the fingerprint of its spec.
 func (w *world) groupKeeps(call string, g *backends.Group) {
 	w.Helper()
 	if want := w.groupSpec(g.Name).Fingerprint; g.Fingerprint != want {
@@ -54,7 +54,7 @@ func (w *world) groupKeeps(call string, g *backends.Group) {
 	}
 }
 
-// keptGroup looks for a group in all ways, and checks the fingerprint of what is found.
+// keptGroup looks up a group in all ways, and checks the fingerprints of the results.
 func (w *world) keptGroup(g *backends.Group) {
 	w.Helper()
 	got, err := w.f.Group.GetGroup(w.ctx(), g.Handle)
@@ -72,7 +72,7 @@ func groupMeetsSpec(w *world) {
 	if g.Name != "group" || len(g.Snapshots) != len(volumes) {
 		w.Fatalf("the group is %+v, want the name %q and %d snapshots", g, "group", len(volumes))
 	}
-	// The storage's clock is its own; and where requests meet faults, making it may take a while.
+	// The storage has its own clock, and creation may take a while if requests meet faults.
 	if ended := time.Now(); g.CreatedAt.Before(began.Add(-time.Minute)) || g.CreatedAt.After(ended.Add(time.Minute)) {
 		w.Errorf("the group was created at %v, want about %v to %v", g.CreatedAt, began, ended)
 	}
@@ -93,7 +93,7 @@ func groupMeetsSpec(w *world) {
 	w.listsMembers(g)
 }
 
-// listsMembers checks that ListSnapshots has the group's members.
+// listsMembers checks that ListSnapshots returns the group's members.
 func (w *world) listsMembers(g *backends.Group) {
 	w.Helper()
 	if w.f.Snapshots == nil {
@@ -109,7 +109,7 @@ func (w *world) listsMembers(g *backends.Group) {
 	}
 }
 
-// noSnapshots checks that there is not a single snapshot.
+// noSnapshots checks that no snapshot exists.
 func (w *world) noSnapshots(after string) {
 	w.Helper()
 	if w.f.Snapshots == nil {
@@ -148,8 +148,7 @@ func groupInvalid(w *world) {
 	w.noSnapshots("groups that were invalid")
 }
 
-// groupApart asks for what CSI calls a group of volumes that are not configured for it: nothing is wrong with the
-// request.
+// groupApart requests what CSI calls a group of volumes that are not configured for it. The request itself is valid.
 func groupApart(w *world) {
 	if w.h.Apart == nil {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// thingChecks are the promises about making, finding and deleting that hold for all kinds of things.
+// thingChecks check the promises about creating, finding and deleting that apply to all kinds of things.
 func thingChecks(kind func(w *world) things) []check {
 	with := func(run func(w *world, ts things)) func(w *world) {
 		return func(w *world) { run(w, kind(w)) }
@@ -29,7 +29,7 @@ func thingChecks(kind func(w *world) things) []check {
 	}
 }
 
-// make makes a thing that must come about.
+// make creates a thing, which must succeed.
 func (w *world) make(ts things, name string) thing {
 	w.Helper()
 	t, err := ts.create(w.ctx(), name)
@@ -39,14 +39,14 @@ func (w *world) make(ts things, name string) thing {
 	return t
 }
 
-// made makes a thing as an orchestrator does, which asks again until the answer is final: what is there then may have
-// been made by a request whose answer was not.
+// made creates a thing like an orchestrator, which retries until the answer is final. Then the thing may have been
+// created by an earlier request.
 func (w *world) made(ts things, name string) (t thing, err error) {
 	w.Helper()
 	return w.madeAfter(ts, name, false)
 }
 
-// madeAfter is made after requests that may be carried out yet, if it is unsure.
+// madeAfter is made; unsure says that earlier requests may still take effect.
 func (w *world) madeAfter(ts things, name string, unsure bool) (t thing, err error) {
 	w.Helper()
 	err = w.settled("creating", func(ctx context.Context) (err error) {
@@ -59,7 +59,7 @@ func (w *world) madeAfter(ts things, name string, unsure bool) (t thing, err err
 	return t, err
 }
 
-// same checks that the thing is found by name and by handle as it is.
+// same checks that the thing is found unchanged by name and by handle.
 func (w *world) same(ts things, name string, want thing) {
 	w.Helper()
 	found, err := ts.find(w.ctx(), name)
@@ -74,7 +74,7 @@ func (w *world) same(ts things, name string, want thing) {
 	}
 }
 
-// listed returns the handles of all that there are; ok is false when that cannot be known.
+// listed returns the handles of all things; ok is false if the backend cannot list them.
 func (w *world) listed(ts things) (handles []string, ok bool) {
 	w.Helper()
 	if ts.list == nil {
@@ -90,7 +90,7 @@ func (w *world) listed(ts things) (handles []string, ok bool) {
 	return handles, true
 }
 
-// onlyNew checks that what was listed before and these are all that there is.
+// onlyNew checks that exactly the things of before and these handles are listed.
 func (w *world) onlyNew(ts things, before []string, handles ...string) {
 	w.Helper()
 	after, ok := w.listed(ts)
@@ -129,7 +129,7 @@ func nameTaken(w *world, ts things) {
 	w.onlyNew(ts, before, t.handle)
 }
 
-// eachOf runs calls at the same time and waits for them.
+// eachOf makes n concurrent calls and waits for them.
 func (w *world) eachOf(n int, call func(i int)) {
 	w.Helper()
 	w.promptly(fmt.Sprintf("%d concurrent calls", n), func() {
@@ -211,7 +211,7 @@ func createAndDelete(w *world, ts things) {
 	}
 }
 
-// deleteIfFound deletes as an orchestrator that saw the thing by name would.
+// deleteIfFound deletes like an orchestrator that found the thing by name.
 func (w *world) deleteIfFound(ts things) {
 	t, err := ts.find(w.ctx(), "one")
 	if err != nil {
@@ -223,7 +223,7 @@ func (w *world) deleteIfFound(ts things) {
 	}
 }
 
-// allOrNothing checks that a thing is either whole or not there, and removes it. Its name is then free.
+// allOrNothing checks that a thing is either complete or absent, and removes it. Its name is then free.
 func (w *world) allOrNothing(ts things, name string) {
 	w.Helper()
 	var found thing
@@ -257,7 +257,7 @@ func strangeNames(w *world, ts things) {
 	}
 	w.onlyNew(ts, before, handles...)
 	for name, t := range made {
-		w.same(ts, name, t) // No deletion so far was of this one.
+		w.same(ts, name, t) // No earlier deletion was of this one.
 		w.must(fmt.Sprintf("deleting %q", name), ts.delete(w.ctx(), t.handle))
 		_, err := ts.find(w.ctx(), name)
 		w.fails(fmt.Sprintf("finding %q then", name), err, backends.NotFound)

@@ -14,21 +14,21 @@ type thing struct {
 	value  any // compared with reflect.DeepEqual
 }
 
-// things is one kind of them, and one way of making it. All named things are made, found and deleted
-// under the same promises.
+// things is one kind of thing, with one way to create it. All named things are created, found and deleted with the same
+// promises.
 type things struct {
 	create func(ctx context.Context, name string) (thing, error)
-	// others are further ways of asking for a name, which is taken in all of them.
+	// others are other ways to request a name. If the name is taken, all of them must fail.
 	others map[string]func(ctx context.Context, name string) error
 	find   func(ctx context.Context, name string) (thing, error)
 	get    func(ctx context.Context, handle string) (thing, error)
 	delete func(ctx context.Context, handle string) error
 	list   func(ctx context.Context, page backends.Page) ([]thing, string, error) // nil when not offered
-	// usable checks that the thing is whole.
+	// usable checks that the thing is complete.
 	usable func(t thing)
 }
 
-// errNothing is what a call is taken to have failed with when it returned nil for both.
+// errNothing is the error for a call that returned nil for both results.
 var errNothing = errors.New("the call returned neither a value nor an error")
 
 func volumeThing(v *backends.Volume, err error) (thing, error) {
@@ -66,14 +66,14 @@ func groupThing(g *backends.Group, err error) (thing, error) {
 	return thing{g.Handle, settled}, nil
 }
 
-// settledSnapshot is the snapshot without what changes while it gets ready.
+// settledSnapshot returns the snapshot as it is once it is ready, with its time in UTC.
 func settledSnapshot(s backends.Snapshot) backends.Snapshot {
 	s.Ready = true
 	s.CreatedAt = s.CreatedAt.UTC()
 	return s
 }
 
-// volumes are made empty.
+// volumes are empty volumes.
 func volumes(w *world) things {
 	create := func(ctx context.Context, spec backends.Spec) (*backends.Volume, error) { return w.c.Create(ctx, spec) }
 	t := volumeThings(w, create)
@@ -90,7 +90,7 @@ func volumes(w *world) things {
 	return t
 }
 
-// clones are made of a volume that is not among them.
+// clones are clones of a volume that is not among them.
 func clones(w *world) things {
 	source := w.volume("source of clones").Handle
 	t := volumeThings(w, func(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
@@ -103,7 +103,7 @@ func clones(w *world) things {
 	return t
 }
 
-// restores are made from a snapshot.
+// restores are volumes that are restored from a snapshot.
 func restores(w *world) things {
 	source := w.snapshot("source of restores", w.volume("source of the snapshot").Handle).Handle
 	t := volumeThings(w, func(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
@@ -143,7 +143,7 @@ func volumeThings(w *world, create func(context.Context, backends.Spec) (*backen
 	return t
 }
 
-// changes make a spec differ from one that was used before.
+// changes make a spec differ from an earlier one.
 func changes() map[string]func(*backends.Spec) {
 	return map[string]func(*backends.Spec){
 		"with another fingerprint": func(s *backends.Spec) { s.Fingerprint += ", another" },
@@ -166,7 +166,7 @@ func thingsOf[T any](list []T, convert func(*T) (thing, error)) []thing {
 	return result
 }
 
-// snapshots are of one volume.
+// snapshots are snapshots of one volume.
 func snapshots(w *world) things {
 	source := w.volume("source of snapshots").Handle
 	other := w.volume("another source of snapshots").Handle
@@ -199,7 +199,7 @@ func snapshots(w *world) things {
 	return t
 }
 
-// snapshotGroups are of two volumes. There is no list of them.
+// snapshotGroups are groups of two volumes. They cannot be listed.
 func snapshotGroups(w *world) things {
 	one, two := w.volume("first source of groups").Handle, w.volume("second source of groups").Handle
 	create := func(ctx context.Context, name string, volumes ...string) (*backends.Group, error) {

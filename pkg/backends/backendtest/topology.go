@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// topologyChecks are the promises of Topologist and Locator.
+// topologyChecks check the promises of Topologist and Locator.
 func topologyChecks() []check {
 	return []check{
 		{"the keys are there and different", func(w *world) {
@@ -22,7 +22,7 @@ func topologyChecks() []check {
 	}
 }
 
-// here is where this node is.
+// here returns this node's topology and checks it.
 func (w *world) here() backends.Topology {
 	w.Helper()
 	here, err := w.f.Locate.Topology(w.ctx())
@@ -39,7 +39,7 @@ func (w *world) here() backends.Topology {
 	return here
 }
 
-// reachable checks the places of a volume or snapshot.
+// reachable checks the topology of a volume or snapshot.
 func (w *world) reachable(places []backends.Topology) {
 	w.Helper()
 	if w.f.Topologist == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// snapshotSpec asks for a snapshot.
+// snapshotSpec returns the spec of a snapshot.
 func (w *world) snapshotSpec(name, volume string) backends.SnapshotSpec {
 	return backends.SnapshotSpec{Name: name, Volume: volume, Parameters: w.h.SnapshotParameters}
 }
@@ -41,7 +41,7 @@ func (w *world) ready(handle string) *backends.Snapshot {
 	return s
 }
 
-// node is this node's ID.
+// node returns this node's ID.
 func (w *world) node() string {
 	if len(w.h.Nodes) == 0 {
 		return ""
@@ -49,14 +49,14 @@ func (w *world) node() string {
 	return w.h.Nodes[0]
 }
 
-// attachRequest asks for a volume in the first of the ways in which it can be used.
+// attachRequest requests a volume with the first of its access types and modes.
 func (w *world) attachRequest(v *backends.Volume, node string) backends.AttachRequest {
 	access := w.spec(v.Name).Access
 	access.Types, access.Modes = access.Types[:1], access.Modes[:1]
 	return backends.AttachRequest{Handle: v.Handle, Node: node, Access: access}
 }
 
-// attach attaches the volume to this node, if the backend wants that.
+// attach attaches the volume to this node, if the backend is an Attacher.
 func (w *world) attach(v *backends.Volume, as backends.AccessType) backends.Attachment {
 	w.Helper()
 	attachment := backends.Attachment{Handle: v.Handle, Type: as, Attributes: map[string]string{}}
@@ -76,7 +76,7 @@ func (w *world) attach(v *backends.Volume, as backends.AccessType) backends.Atta
 	return attachment
 }
 
-// leave undoes attach and what Source noted.
+// leave undoes attach and Source.
 func (w *world) leave(handle string) {
 	w.Helper()
 	if w.f.Release != nil {
@@ -87,7 +87,7 @@ func (w *world) leave(handle string) {
 	}
 }
 
-// usableVolume checks that the volume can be brought to this node.
+// usableVolume checks that the volume can be used on this node.
 func (w *world) usableVolume(handle string) {
 	w.Helper()
 	v := w.get(handle)
@@ -99,7 +99,7 @@ func (w *world) usableVolume(handle string) {
 	}
 }
 
-// describesSomething checks that what Source returned can be acted on.
+// describesSomething checks that the result of Source is usable.
 func (w *world) describesSomething(source backends.Source) {
 	w.Helper()
 	switch s := source.(type) {

@@ -12,14 +12,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// canary is in every fingerprint, and must not come out of the backend in any other way.
+// canary is in every fingerprint, and must not appear in any other output of the backend.
 const canary = "c4n4ry-that-must-not-be-shown"
 
-// world is a backend with nothing in it, and the test that looks at it.
+// world is an empty backend, with the test that checks it.
 type world struct {
 	testing.TB
 	h        Harness
-	patience time.Duration // how long something may take that ought to be prompt, on a busy machine
+	patience time.Duration // the time limit for calls that should be prompt, even on a busy machine
 	instance *backends.Instance
 	c        backends.Backend
 	n        backends.NodeBackend
@@ -33,7 +33,7 @@ func newWorld(tb testing.TB, h Harness) *world {
 	return w
 }
 
-// use makes the instance the one that is looked at.
+// use makes the instance the current one.
 func (w *world) use(instance *backends.Instance) {
 	w.Helper()
 	if instance == nil || instance.Controller == nil || instance.Node == nil {
@@ -43,7 +43,7 @@ func (w *world) use(instance *backends.Instance) {
 	w.f = backends.Resolve(w.c, w.n)
 }
 
-// ctx ends with the test, or when a call has outstayed all patience.
+// ctx returns a context that ends with the test, or after a generous time limit.
 func (w *world) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(w.Context(), 3*w.patience)
 	w.Cleanup(cancel)
@@ -58,7 +58,7 @@ func (w *world) spec(name string) backends.Spec {
 	return spec
 }
 
-// volume makes a volume.
+// volume creates a volume.
 func (w *world) volume(name string) *backends.Volume {
 	w.Helper()
 	v, err := w.c.Create(w.ctx(), w.spec(name))
@@ -68,7 +68,7 @@ func (w *world) volume(name string) *backends.Volume {
 	return v
 }
 
-// get returns the volume as it is now.
+// get returns the current state of the volume.
 func (w *world) get(handle string) *backends.Volume {
 	w.Helper()
 	v, err := w.c.Get(w.ctx(), handle)
@@ -86,8 +86,7 @@ func (w *world) must(what string, err error) {
 	}
 }
 
-// fails checks that err is a failure of one of the kinds, made as failures are to be made. It may be
-// called from any goroutine.
+// fails checks that err is a well-formed failure of one of the kinds. It may be called from any goroutine.
 func (w *world) fails(what string, err error, kinds ...backends.Kind) {
 	w.Helper()
 	if err == nil {
@@ -118,7 +117,7 @@ func (w *world) shown(what, text string) {
 	}
 }
 
-// settled asks until the answer is final: a backend may be busy with an earlier call.
+// settled calls ask until the answer is final, because a backend may be busy with an earlier call.
 func (w *world) settled(what string, ask func(ctx context.Context) error) error {
 	w.Helper()
 	ctx := w.ctx()
@@ -134,7 +133,7 @@ func (w *world) settled(what string, ask func(ctx context.Context) error) error 
 	}
 }
 
-// promptly runs a call that has no reason to take long.
+// promptly runs a call that should not take long.
 func (w *world) promptly(what string, call func()) {
 	w.Helper()
 	done := make(chan struct{})

@@ -2,7 +2,7 @@ package backendtest
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// parts is a backend that a wrong one is made of, by embedding it and breaking one promise.
+// parts is a right backend. Wrong backends embed it and break one promise.
 type parts struct {
 	backends.Backend
 	backends.NodeBackend

@@ -154,7 +154,7 @@ func (locatesInPart) Topology(context.Context) (backends.Topology, error) {
 	return backends.Topology{"another-key": "here"}, nil
 }
 
-// listsWithoutSnapshots offers what needs something else, which it does not offer.
+// listsWithoutSnapshots has an interface that requires another one, which it lacks.
 type listsWithoutSnapshots struct {
 	backends.Backend
 	backends.SnapshotLister

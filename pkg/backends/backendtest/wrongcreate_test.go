@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Backends that are wrong about making volumes, errors and secrets.
+// Backends that are wrong about creation, errors and secrets.
 
 type idempotentItself struct{ parts }
 
@@ -27,11 +27,11 @@ func (b idempotentItself) Create(ctx context.Context, spec backends.Spec) (*back
 	return v, err
 }
 
-// looksBeforeItCreates has two callers find the name free before either of them goes on.
+// looksBeforeItCreates lets two callers find the name free before either of them continues.
 type looksBeforeItCreates struct {
 	parts
 	looked  *atomic.Int32 // how many callers have found the name free
-	two     chan struct{} // is closed by the second of them
+	two     chan struct{} // closed by the second of them
 	handles *sync.Map
 }
 
@@ -84,7 +84,7 @@ func (b leaksWhatWasCancelled) Create(ctx context.Context, spec backends.Spec) (
 	return v, err
 }
 
-// leavesHalfAVolume takes longer than a request that has only a moment.
+// leavesHalfAVolume takes longer than a request with a very short deadline.
 type leavesHalfAVolume struct{ parts }
 
 func (b leavesHalfAVolume) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
@@ -237,7 +237,7 @@ func (b sharesItsState) Get(ctx context.Context, handle string) (*backends.Volum
 	return &copied, nil
 }
 
-// devicesOfAnySize has devices, and asks nobody what will be made on them.
+// devicesOfAnySize has devices, and ignores the size of their filesystems.
 type devicesOfAnySize struct{ parts }
 
 func (b devicesOfAnySize) Source(ctx context.Context, attachment backends.Attachment) (backends.Source, error) {

@@ -190,7 +190,7 @@ func (provesNothing) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bo
 
 func (provesNothing) IsGroupAbsent(context.Context, backends.GroupSpec) bool { return false }
 
-// leavesSnapshotsOpen does not say that nothing comes of a snapshot for which there is no room.
+// leavesSnapshotsOpen does not report that a snapshot without room will never be created.
 type leavesSnapshotsOpen struct{ parts }
 
 func (b leavesSnapshotsOpen) CreateSnapshot(ctx context.Context,

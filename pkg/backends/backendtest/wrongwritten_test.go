@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// copiesWhileWritten copies what is in use, one file after the other: it comes to "second" when the writer has gone on.
+// copiesWhileWritten copies volumes in use, one file after the other: the writer continues before "second" is copied.
 type copiesWhileWritten struct {
 	parts
 	dirs *sync.Map // of the volumes, by the handles of their snapshots
@@ -71,7 +71,7 @@ func (b copiesWhileWritten) Restore(ctx context.Context, spec backends.Spec,
 	return v, b.goOn(ctx, v, dir.(string))
 }
 
-// free takes a volume for unused, and returns where it is.
+// free clears the note that a volume is in use, and returns its path.
 func (b copiesWhileWritten) free(ctx context.Context, volume string) (string, error) {
 	source, err := b.Source(ctx, backends.Attachment{Handle: volume, Type: backends.Mount})
 	if err != nil {
@@ -80,7 +80,7 @@ func (b copiesWhileWritten) free(ctx context.Context, volume string) (string, er
 	return source.(backends.Directory).Path, b.Release(ctx, volume)
 }
 
-// goOn copies "second" once the writer has written it a few times more.
+// goOn copies "second" after the writer has written it a few more times.
 func (b copiesWhileWritten) goOn(ctx context.Context, v *backends.Volume, from string) error {
 	to, err := b.free(ctx, v.Handle)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// attachment is how a volume is attached to a node: in these modes.
+// attachment is the access modes in which a volume is attached to a node.
 type attachment []backends.AccessMode
 
 // Attach records that the node may use the volume.
@@ -57,8 +57,8 @@ func (b *backend) attach(v *volume, node string, want attachment) error {
 	return nil
 }
 
-// excludes reports whether one volume cannot be attached to two nodes in these ways. Of several nodes none is known to
-// read only, so that a single writer is alone.
+// excludes reports whether a volume cannot be attached to two nodes in these modes. With several nodes, any of them may
+// write, so a mode with a single writer allows only one node.
 func (a attachment) excludes(other attachment) bool { return a.isAlone() || other.isAlone() }
 
 func (a attachment) isAlone() bool {
@@ -76,7 +76,7 @@ func (b *backend) attachedTo(node string) (count int64) {
 	return count
 }
 
-// Detach forgets that the node, or any node, may use the volume.
+// Detach removes the attachment to the node, or to every node if node is empty.
 func (b *backend) Detach(ctx context.Context, handle, node string) error {
 	if err := b.lock(ctx); err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Capacity tells how much of the configured capacity is left.
+// Capacity returns how much of the configured capacity is left.
 func (b *backend) Capacity(ctx context.Context, query backends.CapacityQuery) (backends.Capacity, error) {
 	if err := b.lock(ctx); err != nil {
 		return backends.Capacity{}, err
@@ -23,8 +23,7 @@ func (b *backend) Capacity(ctx context.Context, query backends.CapacityQuery) (b
 
 func (b *backend) left() int64 { return b.config.CapacityBytes - b.used }
 
-// room returns a size in bytes that is in the range and for which there is room, counting what is
-// already had.
+// room returns a size in bytes that is in the range and fits the remaining room. The bytes in had are already taken.
 func (b *backend) room(size backends.CapacityRange, preferred, least, had int64) (int64, error) {
 	bytes, err := size.Round(preferred, least, step)
 	if err != nil {
@@ -40,7 +39,7 @@ func (b *backend) room(size backends.CapacityRange, preferred, least, had int64)
 	return bytes, nil
 }
 
-// TopologyKeys names the one segment that there is: the zone.
+// TopologyKeys returns the key of the only segment: the zone.
 func (b *backend) TopologyKeys() []string { return slices.Collect(maps.Keys(b.zone)) }
 
 // Topology returns this node's zone.

@@ -15,7 +15,7 @@ func TestConformance(t *testing.T) {
 		*o.Config.(*memory.Config) = memory.Config{CapacityBytes: 1 << 32, MaxVolumesPerNode: 3, Nodes: []string{"node-b"},
 			Zone: "here"}
 	})
-	h.Reopen = nil // What is in memory is gone with the process.
+	h.Reopen = nil // State in memory is lost with the process.
 	h.Reserves = true
 	h.Nodes = []string{"node-a", "node-b"}
 	h.Spec = spec

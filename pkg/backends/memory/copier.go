@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// copyTree copies what is in one directory to another, with owners, modes and times. Whoever could write
-// to the volume may have left anything there and may still try to change it: every file is opened
-// through os.Root, which follows no link out of the volume.
+// copyTree copies the contents of one directory to another, with owners, modes and times. Users of the volume may have
+// left anything in it and may still change it, so every file is opened through os.Root, which follows no link out of
+// the volume.
 //
 // Sockets, pipes and devices hold no data and are left out, and so are extended attributes.
 func copyTree(ctx context.Context, to, from string) error {
@@ -31,7 +31,7 @@ func copyTree(ctx context.Context, to, from string) error {
 	return copyEntries(ctx, target, source)
 }
 
-// closeRead closes what nothing was written through: a failure could lose nothing.
+// closeRead closes files and roots through which no data was written, so that an error loses none.
 func closeRead(c io.Closer) { _ = c.Close() }
 
 func copyEntries(ctx context.Context, to, from *os.Root) error {
@@ -118,7 +118,7 @@ func copyAttributes(to *os.Root, name string, info fs.FileInfo) error {
 }
 
 func copyFile(ctx context.Context, to, from *os.Root, name string) error {
-	// Without O_NONBLOCK a pipe that takes the file's place just now would block for ever.
+	// Without O_NONBLOCK, a pipe that replaces the file at this moment would block forever.
 	source, err := from.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 	if err != nil {
 		return err
@@ -131,10 +131,10 @@ func copyFile(ctx context.Context, to, from *os.Root, name string) error {
 	return errors.Join(copyData(ctx, target, source), target.Close())
 }
 
-// chunk is how many bytes are copied between two looks at the context.
+// chunk is how many bytes are copied between two checks of the context.
 const chunk = 64 << 20
 
-// copyData copies a file and leaves its holes holes (lseek(2), SEEK_DATA).
+// copyData copies a file and keeps its holes (lseek(2), SEEK_DATA).
 func copyData(ctx context.Context, to, from *os.File) error {
 	info, err := from.Stat()
 	if err != nil {

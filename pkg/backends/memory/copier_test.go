@@ -76,7 +76,7 @@ func TestCopyTreeLeavesOutWhatHoldsNoData(t *testing.T) {
 	}
 }
 
-// TestCopyKeepsHoles compares blocks, and reads what is around the data.
+// TestCopyKeepsHoles compares blocks, and reads the areas around the data.
 func TestCopyKeepsHoles(t *testing.T) {
 	const size = 64 << 20
 	from, to := t.TempDir(), t.TempDir()
@@ -121,8 +121,8 @@ func TestCopyTreeEndsWithItsRequest(t *testing.T) {
 	}
 }
 
-// TestCopyTreeIsNotLedOut copies a volume whose owner swaps a directory for a link to one of the host, a
-// file for a link to a file of the host, and back, as fast as possible.
+// TestCopyTreeIsNotLedOut copies a volume whose owner replaces a directory by a link to one of the host, a file by a
+// link to a file of the host, and back, as fast as possible.
 func TestCopyTreeIsNotLedOut(t *testing.T) {
 	host, from := t.TempDir(), t.TempDir()
 	must(t, os.WriteFile(filepath.Join(host, "file"), []byte("secret of the host"), 0o600))

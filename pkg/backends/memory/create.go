@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// create makes a volume in three steps: plan reserves its name and room under the lock, the files are
-// made without it, and finish records the volume or gives everything back.
+// create creates a volume in three steps. plan reserves its name and room under the lock, the files are created without
+// the lock, and finish records the volume or undoes everything.
 func (b *backend) create(ctx context.Context, spec backends.Spec,
 	source func() (origin, error)) (*backends.Volume, error) {
 	v, from, err := b.plan(ctx, spec, source)
@@ -25,8 +25,8 @@ func (b *backend) plan(ctx context.Context, spec backends.Spec,
 		return nil, origin{}, err
 	}
 	defer b.mu.Unlock()
-	// The name comes first: who asks again must learn that the volume exists, also when its source is
-	// gone by now or there is no room for another one.
+	// Check the name first: a caller that retries must learn that the volume exists, even if its source is gone by now or
+	// there is no room for another volume.
 	if err := b.volumes.free(spec.Name); err != nil {
 		return nil, origin{}, err
 	}
@@ -44,7 +44,7 @@ func (b *backend) plan(ctx context.Context, spec backends.Spec,
 	return v, from, nil
 }
 
-// design checks the spec and decides everything about the volume.
+// design checks the spec and decides all properties of the volume.
 func (b *backend) design(spec backends.Spec, from origin) (*volume, error) {
 	parameters, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Config is what can be configured.
+// Config is the backend's configuration.
 type Config struct {
-	// CapacityBytes is how many bytes all volumes and snapshots may have together.
+	// CapacityBytes is how many bytes all volumes and snapshots may take together.
 	CapacityBytes int64 `json:"capacityBytes"`
-	// MaxVolumesPerNode is the number of volumes that can be attached to a node; 0 for any number.
+	// MaxVolumesPerNode is how many volumes can be attached to a node; 0 for no limit.
 	MaxVolumesPerNode int64 `json:"maxVolumesPerNode"`
 	// Nodes are the IDs of the nodes, besides this one, that volumes can be attached to.
 	Nodes []string `json:"nodes"`
-	// Zone is where this backend and all its nodes are.
+	// Zone is the zone of this backend and all its nodes.
 	Zone string `json:"zone"`
 }
 
@@ -42,7 +42,7 @@ func open(_ context.Context, options backends.Options) (*backends.Instance, erro
 		return nil, err
 	}
 	zone := backends.Topology{options.Driver + "/zone": config.Zone}
-	for key, value := range options.Topology { // Before all that is there is removed.
+	for key, value := range options.Topology { // Check before the old contents are removed.
 		if zone[key] != value {
 			return nil, backends.Errorf(backends.Invalid, "this node is said to be at %s=%s: by the configuration it is at %v",
 				key, value, zone)

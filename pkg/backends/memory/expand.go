@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Expand makes a volume larger. A volume may be in use: the node then takes the new size up.
+// Expand grows a volume. If the volume is in use, the node then adopts the new size.
 func (b *backend) Expand(ctx context.Context, handle string, size backends.CapacityRange) (backends.Expansion, error) {
 	if err := b.lock(ctx); err != nil {
 		return backends.Expansion{}, err

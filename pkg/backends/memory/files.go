@@ -12,15 +12,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/background"
 )
 
-// files are the bytes of volumes and snapshots: a directory each, named after the handle, with a
-// directory "data" and a file "image" in it. Handles that get here were made by newHandle.
+// files stores the data of volumes and snapshots. Each has a directory named after its handle, with a directory "data"
+// and a file "image" in it. The handles come from newHandle.
 type files struct {
 	root string
 }
 
-// openFiles starts empty: nothing knows any longer what an earlier process left.
+// openFiles starts empty, because the records of an earlier process's files are lost.
 func openFiles(dataDir string, log *slog.Logger) (*files, error) {
-	// The folder in the data directory is one that nobody else has, since it is emptied.
+	// The folder in the data directory is exclusive to this backend, because it is emptied.
 	f := &files{root: filepath.Join(dataDir, "memory-backend")}
 	if left, err := os.ReadDir(f.root); err == nil && len(left) > 0 {
 		log.Warn("removing the volumes and snapshots of an earlier process", "directory", f.root, "count", len(left))
@@ -49,7 +49,7 @@ func (f *files) clear() error {
 func (f *files) data(handle string) string  { return filepath.Join(f.root, handle, "data") }
 func (f *files) image(handle string) string { return filepath.Join(f.root, handle, "image") }
 
-// create makes a volume's files with the contents of those of another handle, unless that is empty.
+// create creates a volume's files with the contents of the handle from, or empty if from is empty.
 func (f *files) create(ctx context.Context, handle, from string, size int64) error {
 	err := f.fill(ctx, handle, from)
 	if err == nil {
@@ -58,7 +58,7 @@ func (f *files) create(ctx context.Context, handle, from string, size int64) err
 	return f.keep(err, handle)
 }
 
-// copy makes the files of all the snapshots, or of none.
+// copy creates the files of all the snapshots, or of none.
 func (f *files) copy(ctx context.Context, snapshots ...*snapshot) error {
 	var handles []string
 	for _, s := range snapshots {
@@ -83,7 +83,7 @@ func (f *files) fill(ctx context.Context, handle, from string) error {
 	return failure("no image for a volume", os.WriteFile(f.image(handle), nil, 0o600))
 }
 
-// keep passes err on, and leaves nothing of the handles behind when there is one.
+// keep returns err. If err is not nil, it removes the files of the handles.
 func (f *files) keep(err error, handles ...string) error {
 	if err == nil {
 		return nil
@@ -103,7 +103,7 @@ func (f *files) remove(handle string) error {
 	return failure("files cannot be removed", os.RemoveAll(filepath.Join(f.root, handle)))
 }
 
-// check reports whether a volume's files are there.
+// check checks that a volume's files exist.
 func (f *files) check(handle string) error {
 	_, err := os.Stat(f.data(handle))
 	if err == nil {
@@ -117,7 +117,7 @@ func (f *files) checkRoot() error {
 	return failure("the data directory is missing", err)
 }
 
-// failure gives an error of the operating system the Kind that it has for a caller; nil stays nil.
+// failure wraps an error of the operating system in the matching Kind; nil stays nil.
 func failure(what string, err error) error {
 	switch {
 	case err == nil:

@@ -15,8 +15,8 @@ type group struct {
 	createdAt                 time.Time
 }
 
-// CreateGroup copies several volumes. None of them can be mounted while the copies are being made, so
-// that all copies are of one instant.
+// CreateGroup copies several volumes. None of them can be mounted during the copies, so that all copies show the same
+// instant.
 func (b *backend) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
 	g, err := b.planGroup(ctx, spec)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Health reports whether the volume's files are missing, which is all that can be wrong with it.
+// Health reports whether the volume's files are missing, the only possible issue.
 func (b *backend) Health(ctx context.Context, handle string) ([]backends.HealthIssue, error) {
 	if err := b.lock(ctx); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
-// opened returns a backend with room for so many bytes.
+// opened returns a backend with the given capacity in bytes.
 func opened(t *testing.T, capacity int64) *backend {
 	t.Helper()
 	return openedIn(t, t.TempDir(), &Config{CapacityBytes: capacity, Nodes: []string{"b", "c"}, Zone: "z"})
@@ -109,7 +109,7 @@ func TestConfigurationIsChecked(t *testing.T) {
 	wants(t, "a data directory that is a file", err, backends.Unavailable)
 }
 
-// TestOpenStartsEmpty looks at what is left of a process that was killed, and at what is not ours.
+// TestOpenStartsEmpty checks that Open removes the files of a process that was killed, and no other files.
 func TestOpenStartsEmpty(t *testing.T) {
 	dir := t.TempDir()
 	config := Definition().NewConfig()
@@ -201,7 +201,7 @@ func TestAttachToSeveralNodes(t *testing.T) {
 	}
 }
 
-// TestAttachAgainInAnotherMode: the same node, and another use.
+// TestAttachAgainInAnotherMode attaches to the same node in another mode.
 func TestAttachAgainInAnotherMode(t *testing.T) {
 	b := opened(t, 1<<30)
 	request := backends.AttachRequest{Handle: created(t, b, "v"), Node: "b",
@@ -216,7 +216,7 @@ func TestAttachAgainInAnotherMode(t *testing.T) {
 	wants(t, "Attach in another mode", err, backends.Exists)
 }
 
-// TestAControllerOnlyProcessHasNoNode keeps an empty node ID from being a node.
+// TestAControllerOnlyProcessHasNoNode checks that an empty node ID is no node.
 func TestAControllerOnlyProcessHasNoNode(t *testing.T) {
 	options := optionsFor(t.TempDir(), Definition().NewConfig())
 	options.NodeID = ""
@@ -253,8 +253,7 @@ func TestAMountedVolumeIsNotCopied(t *testing.T) {
 	}
 }
 
-// TestWhatIsBusy looks at a volume and a snapshot that are being copied, and at ones that are being
-// removed.
+// TestWhatIsBusy tests a volume and a snapshot that are being copied, and ones that are being removed.
 func TestWhatIsBusy(t *testing.T) {
 	b := opened(t, 1<<30)
 	handle := created(t, b, "v")
@@ -271,7 +270,7 @@ func TestWhatIsBusy(t *testing.T) {
 	for _, busy := range []struct {
 		state string
 		hold  hold
-	}{{"copied", hold{readers: 1}}, {"removed", hold{removing: true}}} { // what follows is about the last
+	}{{"copied", hold{readers: 1}}, {"removed", hold{removing: true}}} { // the steps below test the last state
 		state, h := busy.state, busy.hold
 		v.hold, taken.hold, member.hold = h, h, h
 		_, err = b.Source(t.Context(), backends.Attachment{Handle: handle, Type: backends.Mount})

@@ -58,7 +58,7 @@ func (b *backend) Used(ctx context.Context, handle string) bool {
 	return err == nil && v.mounted
 }
 
-// Release notes that the volume is in use no longer.
+// Release notes that the volume is no longer in use.
 func (b *backend) Release(ctx context.Context, handle string) error {
 	if err := b.lock(ctx); err != nil {
 		return err

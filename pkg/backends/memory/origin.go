@@ -2,13 +2,13 @@ package memory
 
 import "github.com/stowage-csi/stowage/pkg/backends"
 
-// origin is what a volume is filled from.
+// origin is the source of a volume's contents.
 type origin struct {
 	content          backends.ContentSource
-	handle           string // of the volume or snapshot; empty for nothing
+	handle           string // of the volume or snapshot; empty for an empty volume
 	preferred, least int64  // sizes in bytes of a volume with these contents
 	hold             *hold
-	raw              bool // made as a raw device
+	raw              bool // created as a raw device
 }
 
 func nothing() (origin, error) {
@@ -31,8 +31,8 @@ func (b *backend) snapshotOrigin(handle string) (origin, error) {
 	return origin{backends.ContentSource{Snapshot: handle}, handle, s.size, s.size, &s.hold, s.raw}, s.whole(handle)
 }
 
-// still returns the volume if its data does not change while it is copied. A copy takes time: made while
-// the volume is written to, it would be the data of no instant.
+// still returns the volume if its data cannot change during a copy. A copy takes time: if the volume is written to
+// meanwhile, the copy shows no single instant.
 func (b *backend) still(handle string) (*volume, error) {
 	v, err := b.volumes.get(handle)
 	if err != nil {
@@ -45,9 +45,9 @@ func (b *backend) still(handle string) (*volume, error) {
 	return v, v.whole(handle)
 }
 
-// hold tells what is being done with the files of a volume or snapshot outside the lock.
+// hold tracks the work outside the lock on the files of a volume or snapshot.
 type hold struct {
-	readers  int // so many copies are being made of them
+	readers  int // how many copies of the files are being made
 	removing bool
 }
 
@@ -59,7 +59,7 @@ func (h *hold) whole(handle string) error {
 	return nil
 }
 
-// idle checks that nothing is being done with the files.
+// idle checks that no work on the files is under way.
 func (h *hold) idle(handle string) error {
 	if h.readers > 0 {
 		return backends.Errorf(backends.Busy, "%q is being copied: ask again", handle)

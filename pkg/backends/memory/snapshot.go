@@ -14,7 +14,7 @@ type snapshot struct {
 	name           string // empty in a group
 	group          string // the group's handle
 	size           int64  // bytes
-	raw            bool   // made as a raw device
+	raw            bool   // created as a raw device
 	createdAt      time.Time
 }
 
@@ -58,7 +58,7 @@ func (b *backend) planSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 	return s, nil
 }
 
-// beginSnapshot takes the room that a copy of the volume needs and keeps the volume as it is.
+// beginSnapshot takes the room for a copy of the volume and keeps the volume from changing.
 func (b *backend) beginSnapshot(v *volume, group string) (*snapshot, error) {
 	if v.size > b.left() {
 		return nil, backends.Errorf(backends.Exhausted, "no room for a snapshot of %d bytes: %d are left", v.size, b.left())
@@ -70,7 +70,7 @@ func (b *backend) beginSnapshot(v *volume, group string) (*snapshot, error) {
 		createdAt: now}, nil
 }
 
-// finishSnapshot records the snapshot, or gives back what beginSnapshot took, and passes err on.
+// finishSnapshot records the snapshot, or undoes beginSnapshot if err is not nil. It returns err.
 func (b *backend) finishSnapshot(s *snapshot, err error) error {
 	b.volumes.rows[s.volume].value.readers--
 	if err != nil {
@@ -144,7 +144,7 @@ func (b *backend) beginDeleteSnapshot(ctx context.Context, handle string) (*snap
 	return s, s.beginRemoval(handle)
 }
 
-// Restore makes a volume with the contents of a snapshot.
+// Restore creates a volume with the contents of a snapshot.
 func (b *backend) Restore(ctx context.Context, spec backends.Spec, snapshot string) (*backends.Volume, error) {
 	return b.create(ctx, spec, func() (origin, error) { return b.snapshotOrigin(snapshot) })
 }

@@ -36,8 +36,7 @@ func stuck(t *testing.T, dir string) (unstick func()) {
 	return unstick
 }
 
-// TestWhatCannotBeRemovedIsStillThere checks that a deletion that fails is not half done in the tables,
-// and can be repeated.
+// TestWhatCannotBeRemovedIsStillThere checks that a failed deletion does not change the tables, and can be repeated.
 func TestWhatCannotBeRemovedIsStillThere(t *testing.T) {
 	b := opened(t, 1<<30)
 	v := created(t, b, "v")

@@ -11,18 +11,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// table keeps the things of one kind. Its callers hold the lock.
+// table stores items of one kind. Its callers hold the lock.
 type table[T any] struct {
 	kind  string
 	rows  map[string]row[T] // by handle
-	order []row[T]          // those rows, by number
-	names map[string]string // name to handle, from before the row is there
+	order []row[T]          // the same rows, by number
+	names map[string]string // name to handle; reserved before the row exists
 	last  int64
-	// epoch tells this table's tokens from those of another table or process.
+	// epoch distinguishes this table's tokens from those of another table or process.
 	epoch string
 }
 
-// row is a thing with its place in enumerations, which is the order in which things were added.
+// row is an item with its position in enumerations, which follow the order of creation.
 type row[T any] struct {
 	number int64
 	value  T
@@ -32,10 +32,10 @@ func newTable[T any](kind string) *table[T] {
 	return &table[T]{kind: kind, rows: map[string]row[T]{}, names: map[string]string{}, epoch: rand.Text()}
 }
 
-// newHandle returns a handle that nothing ever had; it is fit to be a file name.
+// newHandle returns a handle that was never used before; it is valid as a file name.
 func (t *table[T]) newHandle() string { return t.kind + "-" + rand.Text() }
 
-// free checks that nothing has the name or is being made under it.
+// free checks that no item has the name or is being created under it.
 func (t *table[T]) free(name string) error {
 	handle, taken := t.names[name]
 	if !taken {
@@ -78,8 +78,8 @@ func (t *table[T]) get(handle string) (T, error) {
 	return none, backends.Errorf(backends.NotFound, "there is no %s with the handle %q", t.kind, handle)
 }
 
-// list returns the page of those that keep accepts. Tokens are row numbers, so that a page begins in
-// the right place also when the row that it begins after is gone.
+// list returns the page of the items for which keep returns true. Tokens are row numbers, so that a page begins in the
+// right place even if the row before it is gone.
 func (t *table[T]) list(page backends.Page, keep func(T) bool) (values []T, next string, err error) {
 	after, err := t.position(page.Token)
 	if err != nil {
@@ -97,7 +97,7 @@ func (t *table[T]) list(page backends.Page, keep func(T) bool) (values []T, next
 	return values, "", nil
 }
 
-// beyond is the place in the order of the first row with a higher number.
+// beyond returns the position of the first row with a higher number.
 func (t *table[T]) beyond(number int64) int {
 	at, _ := slices.BinarySearchFunc(t.order, number+1, func(r row[T], n int64) int { return cmp.Compare(r.number, n) })
 	return at

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// TestPagesLookAtWhatTheyShow: a page costs about as much as it shows, however many rows are before it.
+// TestPagesLookAtWhatTheyShow checks that the cost of a page depends on its length, not on the rows before it.
 func TestPagesLookAtWhatTheyShow(t *testing.T) {
 	const rows, limit = 1000, 10
 	all := newTable[int]("thing")

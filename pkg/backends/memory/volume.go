@@ -12,24 +12,23 @@ import (
 
 // Sizes in bytes.
 const (
-	step        = 1 << 20 // sizes are multiples of it, and at least one
+	step        = 1 << 20 // sizes are multiples of step, at least one
 	defaultSize = 1 << 30
 )
 
-// backend implements every interface of the contract. Its methods are in the files that are named after
-// the interfaces.
+// backend implements Backend, NodeBackend and all optional interfaces but MachineReporter and PoolReporter.
 type backend struct {
 	zone   backends.Topology
-	nodes  []string // all that volumes can be attached to
-	node   string   // this one
+	nodes  []string // all nodes that volumes can be attached to
+	node   string   // this node
 	config Config
 	files  *files
 
-	mu        sync.Mutex // guards all that follows, and what the tables hold
+	mu        sync.Mutex // guards all fields below and the contents of the tables
 	volumes   *table[*volume]
 	snapshots *table[*snapshot]
 	groups    *table[*group]
-	used      int64 // bytes of all volumes and snapshots, those that are being made included
+	used      int64 // bytes of all volumes and snapshots, including those that are being created
 }
 
 type volume struct {
@@ -38,15 +37,15 @@ type volume struct {
 
 	settings     map[string]string
 	size         int64 // bytes
-	raw          bool  // made as a raw device
+	raw          bool  // created as a raw device
 	source       backends.ContentSource
 	readAheadKiB int
 	attached     map[string]attachment // by node
 	mounted      bool                  // between Source and Release
-	lastType     backends.AccessType   // for which Source was asked last
+	lastType     backends.AccessType   // of the last call of Source
 }
 
-// lock takes the mutex unless the caller has given up.
+// lock takes the mutex unless the context has ended.
 func (b *backend) lock(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return backends.Errorf(backends.Unavailable, "not done, because the request has ended: %w", err)
@@ -55,12 +54,12 @@ func (b *backend) lock(ctx context.Context) error {
 	return nil
 }
 
-// Create makes an empty volume.
+// Create creates an empty volume.
 func (b *backend) Create(ctx context.Context, spec backends.Spec) (*backends.Volume, error) {
 	return b.create(ctx, spec, nothing)
 }
 
-// Clone makes a volume with the data of another.
+// Clone creates a volume with the data of another.
 func (b *backend) Clone(ctx context.Context, spec backends.Spec, source string) (*backends.Volume, error) {
 	return b.create(ctx, spec, func() (origin, error) { return b.volumeOrigin(source) })
 }
@@ -78,8 +77,8 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (*backends.Volum
 	return b.describe(v), nil
 }
 
-// IsAbsent reports whether no volume has the name or gets it: nothing but this process makes any, and all are in one
-// zone.
+// IsAbsent reports whether no volume has the name or is about to get it. Only this process creates volumes, and all are
+// in one zone.
 func (b *backend) IsAbsent(ctx context.Context, spec backends.Spec) bool {
 	if b.lock(ctx) != nil {
 		return false
@@ -88,7 +87,7 @@ func (b *backend) IsAbsent(ctx context.Context, spec backends.Spec) bool {
 	return spec.Topology.IsOnly(b.zone) && b.volumes.free(spec.Name) == nil
 }
 
-// IsSnapshotAbsent reports the same of snapshots.
+// IsSnapshotAbsent reports the same for snapshots.
 func (b *backend) IsSnapshotAbsent(ctx context.Context, spec backends.SnapshotSpec) bool {
 	if b.lock(ctx) != nil {
 		return false
@@ -97,7 +96,7 @@ func (b *backend) IsSnapshotAbsent(ctx context.Context, spec backends.SnapshotSp
 	return spec.Topology.IsOnly(b.zone) && b.snapshots.free(spec.Name) == nil
 }
 
-// IsGroupAbsent reports the same of groups of snapshots.
+// IsGroupAbsent reports the same for groups of snapshots.
 func (b *backend) IsGroupAbsent(ctx context.Context, spec backends.GroupSpec) bool {
 	if b.lock(ctx) != nil {
 		return false
@@ -119,8 +118,8 @@ func (b *backend) Get(ctx context.Context, handle string) (*backends.Volume, err
 	return b.describe(v), nil
 }
 
-// Delete removes a volume that nothing uses. It is there until its files are gone, so that its capacity
-// is not handed out too early.
+// Delete removes an unused volume. It keeps the record until the files are gone, so that its capacity is not reused too
+// early.
 func (b *backend) Delete(ctx context.Context, handle string) error {
 	v, err := b.beginDelete(ctx, handle)
 	if err != nil {
@@ -157,7 +156,7 @@ func (b *backend) beginDelete(ctx context.Context, handle string) (*volume, erro
 	return v, v.beginRemoval(handle)
 }
 
-// describe makes a value that shares nothing with what the backend keeps.
+// describe returns a value that shares no memory with the backend.
 func (b *backend) describe(v *volume) *backends.Volume {
 	return &backends.Volume{
 		Handle:         v.handle,
