@@ -1,7 +1,7 @@
-// Package absence is the form in which a driver says, with the refusal of a CreateVolume or CreateSnapshot and beside
-// CSI, that there is nothing of the name, and that none comes of an earlier request.
+// Package absence defines how a driver says, when it refuses a CreateVolume or CreateSnapshot, that nothing of the name
+// exists and that no earlier request will create it. CSI has no such answer.
 //
-// A code says no such thing: RESOURCE_EXHAUSTED means that this request has made nothing, while one before it, whose
-// answer was lost, may have. Who asks for volumes by names that he uses once can then never let go of a name. package
-// driver says it, csiclient hears it, and all others do not look at the details of a status.
+// A code is not sufficient: RESOURCE_EXHAUSTED means that this request has created nothing, but an earlier one, whose
+// answer was lost, may have. Without this package, a caller that uses each name once could never abandon a name.
+// Package driver sends the detail and csiclient reads it. Other clients do not look at the details of a status.
 package absence

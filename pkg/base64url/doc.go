@@ -1,5 +1,5 @@
-// Package base64url is base64 for URLs (RFC 4648 section 5, without padding) in which everything has one spelling.
+// Package base64url is base64 for URLs (RFC 4648 section 5, without padding) with exactly one spelling for each value.
 //
-// The standard library's decoder passes over line breaks, also when it is strict. Two spellings of one handle would be
-// two volumes to whoever compares handles, such as a lock.
+// The standard library's decoder ignores line breaks, even if it is strict. Code that compares handles, such as a lock,
+// would take two spellings of one handle for two volumes.
 package base64url

@@ -9,24 +9,24 @@ import (
 // Kind classifies a failure; pkg/driver has a gRPC code for each Kind, by the call that fails.
 type Kind int
 
-// The Kinds, each with what it tells the caller.
+// The Kinds, with their meaning for the caller.
 const (
-	// Unknown is a failure of which nothing more is known. It says that nothing was made.
+	// Unknown is an unclassified failure. It implies that nothing was created.
 	Unknown Kind = iota
 	// Invalid input can never succeed as it is.
 	Invalid
-	// NotFound is a thing that is not there.
+	// NotFound means that the thing does not exist.
 	NotFound
-	// Exists is a thing that is there already, or is there in another form.
+	// Exists means that the thing already exists, or exists in another form.
 	Exists
-	// OutOfRange is a size that cannot be had.
+	// OutOfRange is a size that is not possible.
 	OutOfRange
 	// Exhausted storage, quota or attach slots may be free again later.
 	Exhausted
-	// InUse is a thing that cannot be changed because something uses it, or that is not as it must be for what is asked:
-	// the request is in order, and becomes possible when the thing changes.
+	// InUse means that the thing cannot be changed because something uses it, or that it is not in the state that the
+	// request needs. The request is valid, and becomes possible when the thing changes.
 	InUse
-	// Busy is an operation under way, or one whose outcome is not known yet: ask again.
+	// Busy is an operation under way, or one whose outcome is not known yet: the caller retries.
 	Busy
 	// Unsupported is something that this backend cannot do at all.
 	Unsupported
@@ -34,12 +34,12 @@ const (
 	Denied
 	// Unavailable storage may answer later; the operation may or may not have happened.
 	Unavailable
-	// Unusable is a thing that is there, or may be, and that nothing can be done with now: its disk is away, its record
-	// cannot be read, or no configuration names its pool any more. Nothing was changed. It keeps its name and its handle.
+	// Unusable means that the thing exists, or may exist, but cannot be used now: its disk is away, its record cannot be
+	// read, or its pool is no longer configured. Nothing was changed. It keeps its name and its handle.
 	Unusable
 )
 
-// String is the Kind in words.
+// String returns the Kind in words.
 func (k Kind) String() string {
 	switch k {
 	case Unknown:
@@ -70,13 +70,13 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", int(k))
 }
 
-// Error is a failure of a known Kind. Its text is shown to people: it says what was wrong, with which
-// value, and what would be right.
+// Error is a failure of a known Kind. Its text is for people: it says what was wrong, with which value, and what would
+// be right.
 type Error struct {
 	Kind   Kind
-	Op     string // what was being done, such as "create"; may be empty
-	Volume string // the name or handle that it was done to; may be empty
-	Err    error  // why; never nil
+	Op     string // the operation, such as "create"; may be empty
+	Volume string // the name or handle of its object; may be empty
+	Err    error  // the cause; never nil
 }
 
 // Error renders the failure as one sentence.
@@ -99,12 +99,12 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf makes an Error of the Kind with a formatted cause; %w wraps as in fmt.Errorf.
+// Errorf returns an Error of the Kind with a formatted cause; %w wraps as in fmt.Errorf.
 func Errorf(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// KindOf returns the Kind of the outermost Error in err's chain, and Unknown when there is none.
+// KindOf returns the Kind of the outermost Error in err's chain, or Unknown if there is none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind

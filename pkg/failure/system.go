@@ -9,7 +9,7 @@ import (
 )
 
 // OfSystem returns the Kind of an error of the operating system or of a context; Unknown for all others. A disk that
-// fails or is gone, and a process that is out of descriptors or memory, may recover: these are Unavailable.
+// fails or is missing, and a process without free descriptors or memory, may recover: these are Unavailable.
 func OfSystem(err error) Kind {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
@@ -28,7 +28,7 @@ func OfSystem(err error) Kind {
 	return Unknown
 }
 
-// IsAny reports whether err is one of the errors of the kernel.
+// IsAny reports whether err is one of the kernel's errors.
 func IsAny(err error, errnos ...syscall.Errno) bool {
 	return slices.ContainsFunc(errnos, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }
@@ -48,5 +48,5 @@ func (e oneLine) Error() string {
 	return strings.NewReplacer("\n", "; ", "\x00", "").Replace(e.error.Error())
 }
 
-// Unwrap returns the error as it was.
+// Unwrap returns the original error.
 func (e oneLine) Unwrap() error { return e.error }

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Usual is the bound that serves large clusters.
+	// Usual is a bound that is sufficient for large clusters.
 	Usual = 65536
-	// least is the lowest bound. With fewer a process serves, and fails under a load that is usual.
+	// least is the lowest bound. With less, a process starts but fails under normal load.
 	least = 256
 )
 
@@ -27,7 +27,7 @@ func (b *Bound) Bind(flags interface {
 	flags.IntVar((*int)(b), "max-open-files", usual, text)
 }
 
-// Check reports a bound that is too low to work with.
+// Check refuses a bound that is too low to work with.
 func (b Bound) Check() error {
 	if b != 0 && b < least {
 		return fmt.Errorf("--max-open-files is %d: it must be %d at least, or 0 for no further bound", b, least)
@@ -35,7 +35,8 @@ func (b Bound) Check() error {
 	return nil
 }
 
-// Apply sets the bound, also for whoever could raise it again. A bound that is lower already stays.
+// Apply sets the bound as the soft and the hard limit, because a soft limit alone can be raised again. A lower existing
+// bound stays.
 func (b Bound) Apply() error {
 	if err := b.Check(); err != nil || b == 0 {
 		return err

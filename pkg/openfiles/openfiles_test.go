@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// boundWord makes the test's program bound its files, and tell what it and a program that it runs have then.
+// boundWord makes the test's program bound its files, and print the bounds of itself and of a program that it runs.
 const boundWord = "bound-open-files"
 
 func TestMain(m *testing.M) {
@@ -39,7 +39,7 @@ func tellBound(text string) {
 	fmt.Fprintln(os.Stdout, own.Cur, own.Max, strings.Fields(string(child)), err)
 }
 
-// TestBound checks that the bound holds for the process and for what it runs, and never raises one that is there.
+// TestBound checks that the bound applies to the process and its programs, and never raises an existing one.
 func TestBound(t *testing.T) {
 	var now unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &now); err != nil {

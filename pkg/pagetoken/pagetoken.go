@@ -7,14 +7,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// version begins every token, so that a later version can tell its own.
+// version begins every token, so that a later version can recognize its own.
 const version = "1:"
 
-// After makes the token of an enumeration that goes on after the handle.
+// After returns the token of an enumeration that continues after the handle.
 func After(handle string) string { return base64url.Encode([]byte(version + handle)) }
 
-// Parse returns the handle after which the enumeration goes on; empty for the start. The function reports whether a
-// handle is one of the enumeration's. Kinds: Busy for what After did not make, or not for such handles.
+// Parse returns the handle after which the enumeration continues; empty for the start. The function ours reports
+// whether a handle belongs to the enumeration. Kinds: Busy for what After did not make, or not for such handles.
 func Parse(token string, ours func(handle string) bool) (handle string, err error) {
 	if token == "" {
 		return "", nil

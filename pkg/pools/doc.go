@@ -1,7 +1,6 @@
-// Package pools is the form in which a driver tells, at its socket and beside CSI, of the pools that its volumes are
-// taken from.
+// Package pools defines how a driver reports, at its socket and besides CSI, the pools that its volumes are taken from.
 //
-// CSI asks for the capacity of a class, and so by the names of pools that somebody has to know. A master that chooses
-// between nodes knows none: so the worker of a node asks the driver there, and reports what it says. package driver
+// CSI reports the capacity of a class, and so requires the caller to know the names of the pools. A master that chooses
+// between nodes does not know them. So the worker of a node asks its driver and reports the answer. Package driver
 // answers and csiclient asks, in a map (a protobuf Struct) as package machines does.
 package pools

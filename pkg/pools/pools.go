@@ -13,15 +13,15 @@ const (
 	Method  = "ListPools"
 )
 
-// Pool is what volumes are taken from.
+// Pool is a pool that volumes are taken from.
 type Pool struct {
 	Name, Type     string
 	AvailableBytes int64
-	LargestBytes   int64  // the largest volume that could be made; 0 when it is not known
-	Problem        string // why the pool cannot be used now; empty while it can
+	LargestBytes   int64  // the largest possible volume; 0 if it is unknown
+	Problem        string // why the pool cannot be used now; empty if it can
 }
 
-// Encode makes a message of pools. Sizes are texts: a number in a message has 53 bits.
+// Encode encodes pools as a message. Sizes are texts, because a number in a message has only 53 bits.
 func Encode(pools []Pool) *structpb.Struct {
 	list := &structpb.ListValue{}
 	for _, p := range pools {
@@ -36,7 +36,7 @@ func Encode(pools []Pool) *structpb.Struct {
 	return &structpb.Struct{Fields: map[string]*structpb.Value{"pools": structpb.NewListValue(list)}}
 }
 
-// Decode reads a message. A pool without a name, or with a size that is none, is an error.
+// Decode decodes a message. A pool without a name, or with an invalid size, is an error.
 func Decode(m *structpb.Struct) ([]Pool, error) {
 	var pools []Pool
 	for i, value := range m.GetFields()["pools"].GetListValue().GetValues() {

@@ -1,3 +1,3 @@
-// Package printable keeps control characters out of logs, which people read on terminals: names on a share, labels and
-// what servers answer are others' to choose.
+// Package printable keeps control characters out of logs, which people read on terminals. Names on a share, labels and
+// answers of servers may contain any text.
 package printable

@@ -9,11 +9,12 @@ import (
 	"unicode/utf16"
 )
 
-// Text takes records of text, one with each Write, and quotes what is not printable as Go does. A record is one line.
+// Text returns a writer for records of text, one per Write. It quotes unprintable characters as Go does. A record is
+// one line.
 func Text(w io.Writer) io.Writer { return writer{w, quote} }
 
-// JSON takes records of JSON, one with each Write, and escapes what is not printable as JSON does. Such characters are
-// in strings only.
+// JSON returns a writer for records of JSON, one per Write. It escapes unprintable characters as JSON does. Such
+// characters occur only in strings.
 func JSON(w io.Writer) io.Writer { return writer{w, escape} }
 
 type writer struct {

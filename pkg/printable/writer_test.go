@@ -14,8 +14,8 @@ import (
 
 const foreign = "a\x1b[31m \u009b2J \u202ekcab \x7f \U000e0001 \xff \" \\ é 漢"
 
-// TestJSONIsPrintable has others' text come to a log of JSON. A terminal gets nothing to obey, and who parses it gets
-// the text.
+// TestJSONIsPrintable logs foreign text as JSON. A terminal gets no control characters, and a parser gets the original
+// text.
 func TestJSONIsPrintable(t *testing.T) {
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(printable.JSON(&log), nil)).Warn(foreign, foreign, errors.New(foreign))
@@ -33,7 +33,7 @@ func TestJSONIsPrintable(t *testing.T) {
 	}
 }
 
-// TestTextIsPrintable has a record of text be one line.
+// TestTextIsPrintable checks that a record of text is one line.
 func TestTextIsPrintable(t *testing.T) {
 	var log bytes.Buffer
 	record := "a\nb\x1b\u009b\n"
@@ -45,7 +45,7 @@ func TestTextIsPrintable(t *testing.T) {
 	}
 }
 
-// TestWriterFails has what is behind it take nothing.
+// TestWriterFails has an underlying writer that accepts nothing.
 func TestWriterFails(t *testing.T) {
 	broken := errors.New("no space left on device")
 	if n, err := printable.Text(full{broken}).Write([]byte("x\n")); n != 0 || !errors.Is(err, broken) {

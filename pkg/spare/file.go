@@ -11,11 +11,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/rawfile"
 )
 
-// draftEnding is that of a file that is being made.
+// draftEnding is the suffix of a file that is being created.
 const draftEnding = ".tmp"
 
-// Open opens the file, and makes it when it is not there; its directory is the driver's own. With an error, such as
-// that the disk is full by then, the Room has no room, and can be used all the same.
+// Open opens the file, and creates it if it does not exist; its directory is the driver's own. If Open fails, for
+// example on a full disk, the returned Room has no room, but can still be used.
 func Open(path string) (*Room, error) {
 	r := &Room{path: path, notes: map[string]page{}}
 	data, err := rawfile.Read(path)
@@ -31,7 +31,7 @@ func Open(path string) (*Room, error) {
 	return r, nil
 }
 
-// take makes the file with all of its blocks.
+// take creates the file with all of its blocks.
 func take(path string, data []byte) error {
 	draft := path + draftEnding
 	file, err := rawfile.Open(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
@@ -41,7 +41,7 @@ func take(path string, data []byte) error {
 	stayInPlace(file)
 	_, err = file.Write(data)
 	if err == nil {
-		err = file.Sync() // until then the blocks are promised only
+		err = file.Sync() // until then the blocks are only promised
 	}
 	if err = errors.Join(err, file.Close()); err == nil {
 		err = os.Rename(draft, path)
@@ -52,8 +52,8 @@ func take(path string, data []byte) error {
 	return nil
 }
 
-// stayInPlace has a btrfs write over the blocks of an empty file, where it would take new ones otherwise
-// (ioctl_iflags(2)). No other filesystem needs that, or knows it.
+// stayInPlace makes a btrfs overwrite the blocks of an empty file, instead of allocating new ones (ioctl_iflags(2)). No
+// other filesystem needs or knows the flag.
 func stayInPlace(file *os.File) {
 	if flags, err := unix.IoctlGetInt(int(file.Fd()), unix.FS_IOC_GETFLAGS); err == nil {
 		const noCopyOnWrite = 0x00800000 // FS_NOCOW_FL
@@ -61,7 +61,7 @@ func stayInPlace(file *os.File) {
 	}
 }
 
-// read takes in what the file holds. Of several notes of a key the latest counts.
+// read reads the contents of the file. Of several notes for a key, the latest counts.
 func (r *Room) read(data []byte) {
 	for at := range pages {
 		p, ok := decode(data[at*pageSize : (at+1)*pageSize])
@@ -76,7 +76,8 @@ func (r *Room) read(data []byte) {
 	}
 }
 
-// clearOthers clears the pages of a key but one. What stays is not believed beside a later note, and goes with the key.
+// clearOthers clears all pages of a key except one. A page that cannot be cleared is ignored because a later note
+// exists, and is cleared with the key.
 func (r *Room) clearOthers(key string, but int) {
 	for at, whose := range r.used {
 		if whose == key && at != but {

@@ -7,21 +7,21 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// pageSize is what the kernel writes at once, in bytes, and head the length of what stands before key and note.
+// pageSize is how many bytes the kernel writes at once. head is the length of the header before key and note.
 const (
 	pageSize = 4096
 	head     = 4 + 8 + 2 + 2
 )
 
-// page is one note as it is in the file: a checksum of all that follows, which of two notes of a key is the later one,
-// the lengths of key and note, and these two. One of zeros is free.
+// page is one note in the form of the file: a checksum of the rest, a number that is higher in the later of two notes
+// of a key, the lengths of key and note, and these two. A page of zeros is free.
 type page struct {
 	turn uint64
 	key  string
 	note []byte
 }
 
-// encode fails for what does not fit. Kinds: Exhausted.
+// encode fails if the note does not fit. Kinds: Exhausted.
 func (p page) encode() ([]byte, error) {
 	if room := pageSize - head; len(p.key)+len(p.note) > room {
 		return nil, failure.Errorf(failure.Exhausted, "the note of %.64q has %d bytes: the room that is kept for one has %d",
@@ -37,7 +37,7 @@ func (p page) encode() ([]byte, error) {
 	return data, nil
 }
 
-// decode reads a page; ok is false for one that is free, or that a kill left half written.
+// decode parses a page; ok is false if it is free, or incomplete after a kill.
 func decode(data []byte) (p page, ok bool) {
 	if binary.LittleEndian.Uint32(data) != crc32.ChecksumIEEE(data[4:]) {
 		return page{}, false

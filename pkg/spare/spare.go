@@ -8,23 +8,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// pages is how many notes there is room for, and one more for the next: more than volumes are in use on most nodes.
+// pages is the number of notes, plus one page for the next note: more than most nodes have volumes in use.
 const pages = 256
 
-// Room is a file with room for notes. Its methods may be called from many goroutines. A nil Room has no room, and no
+// Room is a file with room for notes. Its methods may be called from many goroutines. A nil Room has no room and no
 // notes.
 type Room struct {
 	path string
 	made bool // whether there was room for it
 
 	mu    sync.Mutex
-	used  [pages]string   // whose each page is; empty for nobody's
-	notes map[string]page // the latest of each key
-	turn  uint64          // of the latest of all
+	used  [pages]string   // the key of each page; empty for a free page
+	notes map[string]page // the latest note of each key
+	turn  uint64          // of the latest note
 }
 
-// Put writes the note of a key down, in the place of the one that there is. Kinds: Exhausted when there is no room for
-// it; Unavailable when it cannot be written, after which the note is the one before or the new one.
+// Put writes the note of a key and replaces an earlier one. Kinds: Exhausted when there is no room for it; Unavailable
+// when it cannot be written, after which the note is the one before or the new one.
 func (r *Room) Put(key string, note []byte) error {
 	if r == nil {
 		return noRoom()
@@ -42,7 +42,7 @@ func (r *Room) Put(key string, note []byte) error {
 	}
 	r.used[at] = key
 	if err := r.write(at, data); err != nil {
-		_ = r.clear(at) // Should it stay, it goes with the key.
+		_ = r.clear(at) // If it stays, it goes with the key.
 		return err
 	}
 	r.notes[key], r.turn = next, next.turn
@@ -50,7 +50,7 @@ func (r *Room) Put(key string, note []byte) error {
 	return nil
 }
 
-// free returns a page that is nobody's. The last one is for changes of the notes that there are.
+// free returns a free page. The last one is reserved for changes of existing notes.
 func (r *Room) free(key string) (at int, ok bool) {
 	at = slices.Index(r.used[:], "")
 	if at < 0 || !slices.Contains(r.used[:], key) && !slices.Contains(r.used[at+1:], "") {
@@ -59,7 +59,7 @@ func (r *Room) free(key string) (at int, ok bool) {
 	return at, true
 }
 
-// Drop removes the note of a key; that there is none is no error. Kinds: Unavailable when it may be there still.
+// Drop removes the note of a key; a missing note is no error. Kinds: Unavailable when it may be there still.
 func (r *Room) Drop(key string) error {
 	if r == nil {
 		return nil
@@ -78,7 +78,7 @@ func (r *Room) Drop(key string) error {
 	return nil
 }
 
-// Get returns the note of a key, and nil where there is none.
+// Get returns the note of a key, or nil if there is none.
 func (r *Room) Get(key string) []byte {
 	if r == nil {
 		return nil

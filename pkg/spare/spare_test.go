@@ -33,7 +33,7 @@ func open(t *testing.T, path string) *Room {
 	return r
 }
 
-// has checks which notes there are, now and after a start.
+// has checks which notes exist, now and after a restart.
 func has(t *testing.T, r *Room, want map[string]string) {
 	t.Helper()
 	for _, r := range []*Room{r, open(t, r.path)} {
@@ -94,8 +94,7 @@ func TestAllPagesAreUsed(t *testing.T) {
 	has(t, r, map[string]string{})
 }
 
-// A kill between two writes, or in the middle of one, leaves the note before or the new one, and a note that was
-// dropped never comes back.
+// A kill between two writes, or during one, leaves the old note or the new one. A dropped note never comes back.
 func TestCutShort(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "spare")
 	r := open(t, path)
@@ -117,7 +116,7 @@ func TestCutShort(t *testing.T) {
 	has(t, r, map[string]string{})
 }
 
-// What is not whole is made anew, and what cannot be made is no room.
+// An incomplete file is created again. If it cannot be created, there is no room.
 func TestFileIsNotWhole(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "spare")
@@ -159,7 +158,7 @@ func TestFullDisk(t *testing.T) {
 				want[key] = fmt.Sprint("note ", i)
 				must(t, r.Put(key, []byte(want[key])))
 			}
-			testfs.Run(t, "sync", "--file-system", mount) // the disk takes it, and not memory only
+			testfs.Run(t, "sync", "--file-system", mount) // the disk gets it, not only memory
 			file, err := os.Open(r.path)
 			must(t, err)
 			must(t, errors.Join(unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED), file.Close()))
