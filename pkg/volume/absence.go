@@ -23,7 +23,7 @@ func IsAbsent(err error) bool {
 // proven adds the proof to a failure, where the backend has one. The lock of the name is held, as it was while the
 // failure came about.
 func (s *Service) proven(ctx context.Context, spec backends.Spec, err error) error {
-	if err == nil || s.features.Prove == nil || !s.features.Prove.IsAbsent(ctx, spec) {
+	if !s.isProvable(ctx, err) || !s.features.Prove.IsAbsent(ctx, spec) {
 		return err
 	}
 	return absent{err}
@@ -31,7 +31,7 @@ func (s *Service) proven(ctx context.Context, spec backends.Spec, err error) err
 
 // provenSnapshot is proven for a snapshot.
 func (s *Service) provenSnapshot(ctx context.Context, spec backends.SnapshotSpec, err error) error {
-	if err == nil || s.features.Prove == nil || !s.features.Prove.IsSnapshotAbsent(ctx, spec) {
+	if !s.isProvable(ctx, err) || !s.features.Prove.IsSnapshotAbsent(ctx, spec) {
 		return err
 	}
 	return absent{err}
@@ -39,8 +39,23 @@ func (s *Service) provenSnapshot(ctx context.Context, spec backends.SnapshotSpec
 
 // provenGroup is proven for a group of snapshots.
 func (s *Service) provenGroup(ctx context.Context, spec backends.GroupSpec, err error) error {
-	if err == nil || s.features.Prove == nil || !s.features.Prove.IsGroupAbsent(ctx, spec) {
+	if !s.isProvable(ctx, err) || !s.features.Prove.IsGroupAbsent(ctx, spec) {
 		return err
 	}
 	return absent{err}
+}
+
+// isProvable reports whether the backend is asked for a proof. After a failure that leaves the outcome open nobody lets
+// go of the name, whatever is proven: the same is asked for again. Of a name that is taken there is no proof. A look
+// may take as long as the call did on storage that does not answer, and when the call has ended nobody hears of it.
+func (s *Service) isProvable(ctx context.Context, err error) bool {
+	if err == nil || s.features.Prove == nil || ctx.Err() != nil {
+		return false
+	}
+	switch backends.KindOf(err) {
+	case backends.Busy, backends.Unavailable, backends.Unusable, backends.Unknown, backends.Exists:
+		return false
+	default:
+		return true
+	}
 }
