@@ -93,17 +93,21 @@ type Modifier interface {
 }
 
 // Prover proves that a volume or a snapshot does not exist. Nothing in CSI does: a refusal speaks of one request, and
-// earlier ones for the same name may have made it, or make it yet.
+// earlier ones for the same name may have made it, or make it yet. A proof is of where the Spec leads as this process
+// is configured: another Spec may lead elsewhere, and so may the same one under another configuration, where something
+// may have the name.
 type Prover interface {
 	// IsAbsent reports whether there is no volume of the Spec's name in any place that the Spec allows, and none can
-	// come of a call that was made before, to this process or to another. It is false where that is not known. The
-	// caller sees to it that no call for the name is under way in this process.
+	// come there of a call that was made before, to this process or to another. A Spec whose parameters name the place
+	// allows no other, whatever its topology. It is false where that is not known, such as of storage on which this
+	// process has made or found nothing yet. The caller sees to it that no call for the name is under way in this
+	// process, whatever the call's Spec.
 	IsAbsent(ctx context.Context, spec Spec) bool
 
-	// IsSnapshotAbsent reports the same of a snapshot.
+	// IsSnapshotAbsent reports the same of a snapshot, where those of the Spec's volume are.
 	IsSnapshotAbsent(ctx context.Context, spec SnapshotSpec) bool
 
-	// IsGroupAbsent reports the same of a group of snapshots, wherever this process could make it.
+	// IsGroupAbsent reports the same of a group of snapshots, where those of the Spec's volumes are.
 	IsGroupAbsent(ctx context.Context, spec GroupSpec) bool
 }
 

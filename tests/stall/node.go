@@ -33,11 +33,21 @@ const (
 	synced Request = "SYNCED" // a directory
 )
 
+// counted asks for the number of requests. It is none itself.
+const counted Request = "COUNTED"
+
 // trap counts requests up to one, at which this process stops.
 type trap struct {
 	mu      sync.Mutex
 	request Request
 	left    int
+	all     int // requests of any sort since the start
+}
+
+func (t *trap) requests() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.all
 }
 
 func (t *trap) set(request Request, number int) {
@@ -50,6 +60,7 @@ func (t *trap) set(request Request, number int) {
 func (t *trap) pass(request Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.all++
 	if t.isAt(request) {
 		Freeze()
 	}

@@ -46,6 +46,10 @@ func serve(dir, place string) error {
 		if _, err := fmt.Sscan(orders.Text(), &request, &number); err != nil {
 			return err
 		}
+		if request == counted {
+			fmt.Fprintln(os.Stdout, t.requests())
+			continue
+		}
 		t.set(request, number)
 		fmt.Fprintln(os.Stdout, "set")
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,22 @@ func (s *Server) DenyMove(t testing.TB, n int) {
 func (s *Server) DenySync(t testing.TB, n int) {
 	t.Helper()
 	s.order(t, synced, n)
+}
+
+// Requests returns how many requests the server has been sent since it was started.
+func (s *Server) Requests(t testing.TB) int {
+	t.Helper()
+	if _, err := fmt.Fprintln(s.orders, counted, 0); err != nil {
+		t.Fatal(err)
+	}
+	if !s.answers.Scan() {
+		t.Fatalf("the server does not say how many requests it was sent: %v", s.answers.Err())
+	}
+	all, err := strconv.Atoi(s.answers.Text())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
 }
 
 func (s *Server) order(t testing.TB, request Request, n int) {

@@ -35,6 +35,9 @@ type Harness struct {
 	// new volume takes exactly its capacity, until it is deleted. It is not for storage that is shared
 	// with others, nor for volumes that take room as they are filled.
 	Reserves bool
+	// NamesStorage says that the parameters of Spec, and handles, name the storage, whatever topology is required, and
+	// that a Prover proves nothing of storage on which it has made or found nothing yet.
+	NamesStorage bool
 	// Exports says that a Directory which Source describes stands for what a server would export. It is for tests
 	// without that server: over it Source describes an Export.
 	Exports bool

@@ -46,7 +46,7 @@ func conformance(spec func(name string) backends.Spec,
 		options(tb, *moving.root.Load(), o)
 	})
 	harness.Nodes = []string{"node-a"}
-	harness.Exports = true
+	harness.Exports, harness.NamesStorage = true, true
 	harness.Spec = spec
 	harness.SnapshotParameters = &SnapshotParameters{}
 	harness.Apart = func(tb testing.TB) (instance *backends.Instance, volumes []string) {

@@ -66,6 +66,7 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 		r, err := m.volume(ctx, spec)
 		if err == nil || backends.Is(err, backends.Exists) { // Only what holds a volume is enumerated.
 			e.known.add(p, h.Identity())
+			e.known.meet(h)
 		}
 		if err == nil {
 			made.Store(e.describe(r, s.Address))

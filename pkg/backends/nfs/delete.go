@@ -66,7 +66,7 @@ func (e *engine) gone(h *share.Home, k kind, id string, failure error) error {
 // there when the call came, and what another controller has made in its place since is not removed. Kinds: NotFound;
 // InUse for a snapshot of a group; Busy.
 func (e *engine) removable(ctx context.Context, h *share.Home, k kind, id string) (*record, error) {
-	r, err := e.whole(h, k, id)
+	r, err := e.byHandle(h, k, id)
 	if err != nil && !backends.Is(err, backends.NotFound) {
 		return nil, err
 	}

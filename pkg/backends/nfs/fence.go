@@ -3,6 +3,7 @@ package nfs
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -41,24 +42,31 @@ func (m *making) unlessFenced(r *record, err error) error {
 // fence ends all attempts at the thing with the ID but one: what has no token is never published, whoever wakes up with
 // it.
 func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
-	if err := h.Refresh(share.Staging); err != nil {
-		return err
-	}
-	names, err := h.NamesOf(share.Staging, id+"-", suffix)
+	tokens, err := tokensOf(h, id)
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		key, token := strings.CutSuffix(name, suffix)
-		if !token || strings.Contains(key, ".") || key == but {
+	for _, token := range tokens {
+		if token == but+suffix {
 			continue
 		}
-		if err := h.Remove(share.Staging, key+suffix); err != nil {
+		if err := h.Remove(share.Staging, token); err != nil {
 			return err
 		}
 		e.janitors.add(s.Address) // which removes its draft
 	}
 	return nil
+}
+
+// tokensOf are the tokens of all attempts at the thing with the ID. The records of a group's snapshots beside them are
+// none: without the group's token they are never published.
+func tokensOf(h *share.Home, id string) ([]string, error) {
+	if err := h.Refresh(share.Staging); err != nil {
+		return nil, err
+	}
+	names, err := h.NamesOf(share.Staging, id+"-", suffix)
+	isOther := func(name string) bool { return strings.Contains(strings.TrimSuffix(name, suffix), ".") }
+	return slices.DeleteFunc(names, isOther), err
 }
 
 // giveUp ends an attempt, writing nothing: without its token the janitor removes its draft.

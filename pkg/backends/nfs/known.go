@@ -35,6 +35,9 @@ type known struct {
 	// later configuration, and for the records whose handles name them.
 	barred map[string]place
 	homes  map[string]string // the identities of shares, in hexadecimal digits, by their names and by their addresses
+	// met are the shares on which this process has made something, or found it by its name or its handle, by their
+	// addresses. They are in no note.
+	met map[string]homeID
 }
 
 // noted is a share in the note.
@@ -55,7 +58,7 @@ func (p place) key() string { return handle{address: p.Address, share: p.Name}.w
 func openKnown(dataDir string, named map[string]export.Address, allowed func(export.Address) bool,
 	log *slog.Logger) (*known, error) {
 	k := &known{path: filepath.Join(dataDir, knownFile), log: log, all: map[string]place{}, barred: map[string]place{},
-		homes: map[string]string{}}
+		homes: map[string]string{}, met: map[string]homeID{}}
 	data, err := os.ReadFile(k.path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

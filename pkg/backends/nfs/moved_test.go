@@ -152,7 +152,8 @@ func TestDeletionWithoutATrash(t *testing.T) {
 }
 
 // Once the trash was looked at, a record that a late deletion of this version moves away is still no absence; and one
-// of an earlier version, which may be stopped for as long, lets no deletion say that there is nothing.
+// of an earlier version, which may be stopped for as long, lets no deletion say that there is nothing, nor is it
+// proven.
 func TestMovedAfterTheTrashWasLookedAt(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)
@@ -166,6 +167,11 @@ func TestMovedAfterTheTrashWasLookedAt(t *testing.T) {
 	w.isWhole(spec, now)
 	w.misplaced(now, &earlier, true)
 	w.fails("deleting it", w.Delete(t.Context(), v.Handle), backends.Busy, errReplaced.Error())
+	w.isWhole(spec, now)
+	w.misplaced(now, &earlier, true)
+	if w.IsAbsent(t.Context(), spec) {
+		t.Error("what was moved away is absent")
+	}
 	w.isWhole(spec, now)
 }
 

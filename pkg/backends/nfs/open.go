@@ -32,6 +32,7 @@ type engine struct {
 	budget     int64 // of an enumeration on one share, in bytes
 	disposing  disposals
 	log        *slog.Logger
+	unproven   *unproven
 	now        func() time.Time
 }
 
@@ -63,6 +64,7 @@ func open(_ context.Context, options backends.Options, mounter export.Mounter,
 		mounter: mounter, named: named, onlyShares: config.OnlyShares, places: places, locks: keylock.New(), log: options.Log,
 		now: time.Now, budget: mostBytes,
 		usage: newUsages(), seen: newSeen(), pool: share.NewPool(mounter, share.DefaultIdle, options.Log),
+		unproven: &unproven{log: options.Log},
 	}
 	e.copies, e.janitors = newCopies(paceOf(config.Patience)), newJanitors(e)
 	if err := e.recall(options); err != nil {

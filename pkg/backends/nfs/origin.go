@@ -44,7 +44,7 @@ func (o *origin) check(m *making) (int64, error) {
 		return 0, backends.Errorf(backends.Invalid,
 			"the source is on %s and the copy is to be on %s: use a class of the source's share", h.where(), m.share.Address)
 	}
-	r, err := m.whole(m.home, o.kind, h.id)
+	r, err := m.byHandle(m.home, o.kind, h.id)
 	if err != nil {
 		return 0, err
 	}

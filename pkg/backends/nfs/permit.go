@@ -134,6 +134,9 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 
 // listed are the permits on a share that are for calls of the class.
 func (p *permit) listed(h *share.Home) ([]string, error) {
+	if err := h.Charge(0); err != nil { // The call may have ended while others had the mutex.
+		return nil, err
+	}
 	if err := ignoreGone(h.Refresh(share.Controllers)); err != nil {
 		return nil, err
 	}
@@ -153,6 +156,9 @@ func (p *permit) alone(h *share.Home, names []string) (err error) {
 			return nil
 		}
 		for _, other := range others {
+			if ended := h.Charge(0); ended != nil {
+				return ended
+			}
 			err = errors.Join(err, h.Remove(share.Controllers, other))
 		}
 		if err != nil {
@@ -245,4 +251,26 @@ func (e *engine) spend(h *share.Home, c class, turn uint64, use func(permit stri
 		err = backends.Errorf(backends.Busy, "%w: %w", errOvertaken, err)
 	}
 	return errors.Join(err, h.Remove(share.Controllers, next))
+}
+
+// rename gives our permit another name, in one step that fails when another controller was called since. Who has looked
+// at the permits before, and has none of its own yet, finds a rival then. Kinds: Busy, also where there is no permit.
+func (e *engine) rename(h *share.Home, c class) error {
+	p := e.permits.on(h, c)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := h.Charge(0); err != nil {
+		return err
+	}
+	fresh, err := e.permits.fresh(c), fs.ErrNotExist
+	if p.name != "" {
+		err = h.RenamePermit(p.name, fresh)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return backends.Errorf(backends.Busy, "%w", errOvertaken)
+	case err == nil:
+		p.name = fresh
+	}
+	return err
 }

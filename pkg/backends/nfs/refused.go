@@ -6,11 +6,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// absent is a failure with the proof that there is nothing of the name, and that nothing comes of any attempt at it.
-type absent struct{ error }
+// ended is a failure after which all attempts at the name that had begun were ended, and nothing of it was there. It is
+// less than Prover's proof: others may begin what they were called for before.
+type ended struct{ error }
 
 // Unwrap returns the failure.
-func (a absent) Unwrap() error { return a.error }
+func (e ended) Unwrap() error { return e.error }
 
 // refused ends all attempts at what is refused for good, and looks for it once more: the caller does not ask again,
 // and another controller may be at it yet, or have published it since the first look. Kinds: why's; Exists when it is
@@ -25,7 +26,7 @@ func (m *making) refused(k kind, id string, why error) error {
 	}
 	switch {
 	case err == nil:
-		return absent{why}
+		return ended{why}
 	case backends.Is(err, backends.Exists):
 		return err
 	}
@@ -39,7 +40,7 @@ func (m *making) refused(k kind, id string, why error) error {
 // undecided makes a failure for want of room one that is open, unless it is proven that nothing was made: even what was
 // published may not find room in its place. Kinds: Unavailable then.
 func undecided(err error) error {
-	if _, proven := errors.AsType[absent](err); proven || err == nil || classify(err) != backends.Exhausted {
+	if _, nothing := errors.AsType[ended](err); nothing || err == nil || classify(err) != backends.Exhausted {
 		return err
 	}
 	return backends.Errorf(backends.Unavailable, "%w; something of this name may be there all the same: ask again", err)

@@ -13,17 +13,24 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// begun is a snapshot that a controller has copied and not published yet.
-func (w *world) begun(name string, of *backends.Volume) (*making, *record) {
+// plannedSnapshot is an attempt at a snapshot, on the share of a spec, that has a permit, and no token yet.
+func (w *world) plannedSnapshot(on backends.Spec, name, volume string) (*making, *record) {
 	w.Helper()
-	m := w.making(specOf("any"), snapshotCalls)
-	m.origins = []origin{{kind: volumeKind, handle: of.Handle, anyInstant: true}}
+	m := w.making(on, snapshotCalls)
+	m.origins = []origin{{kind: volumeKind, handle: volume, anyInstant: true}}
 	size, err := m.origins[0].check(m)
 	w.must(err)
 	id, err := m.home.ID(string(snapshotKind), name)
 	w.must(err)
-	r := &record{Kind: snapshotKind, ID: id, Name: name, SizeBytes: size, SourceVolume: of.Handle}
+	r := &record{Kind: snapshotKind, ID: id, Name: name, SizeBytes: size, SourceVolume: volume}
 	w.must(m.complete(r))
+	return m, r
+}
+
+// begun is a snapshot that a controller has copied and not published yet.
+func (w *world) begun(name string, of *backends.Volume) (*making, *record) {
+	w.Helper()
+	m, r := w.plannedSnapshot(specOf("any"), name, of.Handle)
 	w.must(m.draft(w.Context(), r))
 	return m, r
 }
@@ -93,7 +100,7 @@ func TestARefusalIsOpenWhileAnAttemptIsLeft(t *testing.T) {
 func TestWantOfRoomNeedsAProof(t *testing.T) {
 	w, full := newWorld(t), fmt.Errorf("link: %w", unix.ENOSPC)
 	w.fails("without a proof", undecided(full), backends.Unavailable, "link")
-	for err, kind := range map[error]backends.Kind{absent{full}: backends.Exhausted,
+	for err, kind := range map[error]backends.Kind{ended{full}: backends.Exhausted,
 		backends.Errorf(backends.Invalid, "wrong"): backends.Invalid} {
 		if err = undecided(err); classify(err) != kind {
 			t.Errorf("%v is %s, want %s", err, classify(err), kind)

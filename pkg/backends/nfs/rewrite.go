@@ -103,10 +103,14 @@ func endChanges(h *share.Home, id, but string) error {
 		return err
 	}
 	for _, name := range names {
-		if name != but {
-			if err := h.Remove(share.Staging, name); err != nil {
-				return err
-			}
+		if name == but {
+			continue
+		}
+		if err := h.Charge(0); err != nil {
+			return err
+		}
+		if err := h.Remove(share.Staging, name); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -45,7 +45,9 @@ func TestPlacedConformance(t *testing.T) {
 		}))
 }
 
-func TestTopology(t *testing.T) {
+// openPlaced is the backend over the placed shares, on a node in zone a.
+func openPlaced(t *testing.T) *backends.Instance {
+	t.Helper()
 	servers, root := serve(t)
 	placedShares(t, root)
 	instance, err := DefinitionOver(servers).Open(t.Context(), backends.Options{
@@ -56,6 +58,11 @@ func TestTopology(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = backendtest.Close(t.Context(), instance) }) // it closes nothing that a test could miss
+	return instance
+}
+
+func TestTopology(t *testing.T) {
+	instance := openPlaced(t)
 	zoneA, zoneB := backends.Topology{"zone": "a", "nas": "yes"}, backends.Topology{"zone": "b", "nas": "yes"}
 	without := backends.Topology{"zone": "b", "nas": "no"}
 	for share, rows := range map[string]map[string]struct {
@@ -100,6 +107,25 @@ func created(t *testing.T, instance *backends.Instance, share string, from backe
 	}
 	if reached := len(v.Topology) == 1; reached != (share != "all") || reached && !v.Topology[0].Agrees(from) {
 		t.Errorf("the volume is reached from %v, want the place of share %s", v.Topology, share)
+	}
+}
+
+// No call for a share makes anything on another, wherever that is asked for: so something is proven of it also where it
+// is refused, since the share cannot be reached from there.
+func TestAbsenceOnPlacedShares(t *testing.T) {
+	instance := openPlaced(t)
+	zoneA, zoneB := backends.Topology{"zone": "a", "nas": "no"}, backends.Topology{"zone": "b", "nas": "no"}
+	for _, share := range []string{"a", "all"} {
+		if _, err := instance.Controller.Create(t.Context(), placedSpec("earlier", share)); err != nil {
+			t.Fatal(err)
+		}
+		for _, places := range [][]backends.Topology{nil, {zoneA}, {zoneB}, {zoneA, zoneB}} {
+			spec := placedSpec("one", share)
+			spec.Topology.Requisite = places
+			if !instance.Controller.(backends.Prover).IsAbsent(t.Context(), spec) {
+				t.Errorf("on %s, where %v is required, it is not absent", share, places)
+			}
+		}
 	}
 }
 

@@ -16,12 +16,21 @@ type work func(ctx context.Context, s *share.Share, h *share.Home, r *record) er
 // or is not the one that the handle was given out for.
 func (e *engine) found(ctx context.Context, k kind, text, name string, do work) error {
 	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
-		r, err := e.whole(h, k, id)
+		r, err := e.byHandle(h, k, id)
 		if err != nil {
 			return err
 		}
 		return do(ctx, s, h, r)
 	})
+}
+
+// byHandle is whole of what a handle names that was given out for the share: so that is the right one.
+func (e *engine) byHandle(h *share.Home, k kind, id string) (*record, error) {
+	r, err := e.whole(h, k, id)
+	if err == nil {
+		e.known.meet(h)
+	}
+	return r, err
 }
 
 // changing is found while nobody else in this process changes the same. Kinds: as found; Busy.
@@ -32,7 +41,7 @@ func (e *engine) changing(ctx context.Context, k kind, text, name string, do wor
 			return err
 		}
 		defer unlock()
-		r, err := e.whole(h, k, id)
+		r, err := e.byHandle(h, k, id)
 		if err != nil {
 			return err
 		}
@@ -62,13 +71,19 @@ func (e *engine) at(ctx context.Context, hd handle, name string,
 	})
 }
 
-// homeOf is the home on the share that a handle was given out for. Kinds: Unavailable when the share is another.
-func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
+// homeOn is the home on a share that had one. Kinds: Unavailable when there is none.
+func homeOn(s *share.Share) (*share.Home, error) {
 	h, err := s.Home(false)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, backends.Errorf(backends.Unavailable, "%s has no directory %s: does the server export something else?",
 			s.Address, share.HomeName)
 	}
+	return h, err
+}
+
+// homeOf is the home on the share that a handle was given out for. Kinds: Unavailable when the share is another.
+func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
+	h, err := homeOn(s)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +103,19 @@ func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 
 // lock keeps others in this process from something on a share, which is about to change. Kinds: Busy.
 func (e *engine) lock(s *share.Share, k kind, id string) (unlock func(), err error) {
-	open, ok, _ := e.locks.TryLock(s.Address.Server + ":" + s.Address.Path + " " + string(k) + " " + id)
-	if !ok {
-		return nil, backends.Errorf(backends.Busy, "another operation on this %s is under way: ask again", k)
+	open, err := e.tryLock(s, k, id)
+	if err != nil {
+		return nil, err
 	}
 	e.seen.forget(s)
 	return func() { e.seen.forget(s); open() }, nil
+}
+
+// tryLock is lock for what changes nothing that is listed. Kinds: Busy.
+func (e *engine) tryLock(s *share.Share, k kind, id string) (unlock func(), err error) {
+	unlock, ok, _ := e.locks.TryLock(s.Address.Server + ":" + s.Address.Path + " " + string(k) + " " + id)
+	if !ok {
+		return nil, backends.Errorf(backends.Busy, "another operation on this %s is under way: ask again", k)
+	}
+	return unlock, nil
 }

@@ -1,6 +1,7 @@
 package share
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 
@@ -34,8 +35,21 @@ func (h *Home) Within(b *Budget) *Home {
 	return &metered
 }
 
-// Charge takes bytes from the Home's budget, if there is one. Kinds: as Budget.Spend.
+// Until is the same Home, whose reads of files and of names end with a context.
+func (h *Home) Until(ctx context.Context) *Home {
+	bound := *h
+	bound.ended = ctx.Err
+	return &bound
+}
+
+// Charge takes bytes from the Home's budget, if there is one. Kinds: as Budget.Spend; the context's error once that has
+// ended.
 func (h *Home) Charge(bytes int) error {
+	if h.ended != nil {
+		if err := h.ended(); err != nil {
+			return err
+		}
+	}
 	if h.budget == nil {
 		return nil
 	}

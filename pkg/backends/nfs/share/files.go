@@ -239,6 +239,19 @@ func (h *Home) spent(name string, err error) error {
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
+// RenamePermit gives a permit a name that no other has. It fails with fs.ErrNotExist when the permit is gone.
+func (h *Home) RenamePermit(permit, name string) error {
+	err := h.Move(Controllers, permit, Controllers, name)
+	if err == nil || h.Refresh(Controllers) != nil {
+		return err
+	}
+	// The answer was lost: the rename was asked for again, or says that it has failed.
+	if _, there := h.Look(Controllers, name); there == nil {
+		return nil
+	}
+	return err
+}
+
 // Touch gives a file of the staging folder another time, so that others see that somebody works with it. It is the
 // server's, as that of what is written is: a record keeps it, and which of two was written last decides.
 func (h *Home) Touch(name string) error {

@@ -66,6 +66,8 @@ type Home struct {
 	names *nameLocks
 	// budget is what reads are taken from; nil for none.
 	budget *Budget
+	// ended is why nobody waits for what is read any more; nil for a Home without an end.
+	ended func() error
 }
 
 // identity is share.json.

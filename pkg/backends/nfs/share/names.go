@@ -37,6 +37,9 @@ func (h *Home) NamesOf(folder, prefix, suffix string) ([]string, error) {
 
 // namesBut lists what is wanted of the entries of a folder.
 func (h *Home) namesBut(folder string, want func(name string) (string, bool)) ([]string, error) {
+	if err := h.Charge(0); err != nil {
+		return nil, err
+	}
 	dir, err := h.files.Folder(At(folder, ""))
 	if err != nil {
 		return nil, err
@@ -60,7 +63,7 @@ func listed(dir *os.File, seen, most int, want func(name string) (string, bool),
 	err = eachName(dir, seen, func(name string) error {
 		short, wanted := want(name)
 		if !wanted {
-			return nil
+			return charge(0)
 		}
 		if len(all) >= most {
 			return backends.Errorf(backends.Unavailable, "more than %d: %w", most, ErrFlooded)

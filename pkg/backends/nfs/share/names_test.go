@@ -1,6 +1,7 @@
 package share
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -38,6 +39,28 @@ func TestNamesThatNobodyAsksFor(t *testing.T) {
 			func(int) error { return nil })
 		if len(names) != row.wants || errors.Is(err, ErrFlooded) != row.flooded || err != nil && !row.flooded {
 			t.Errorf("%s: got %d names, %v", name, len(names), err)
+		}
+	}
+}
+
+// A list of names ends when nobody waits for it any more, also among names that nobody asks for.
+func TestAListEndsWithItsCall(t *testing.T) {
+	path := t.TempDir()
+	if err := os.WriteFile(filepath.Join(path, "name"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, wanted := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		h := (&Home{}).Until(ctx)
+		dir, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer dir.Close()
+		names, err := listed(dir, 100, 100, func(name string) (string, bool) { cancel(); return name, wanted }, h.Charge)
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("a list of names that are wanted, %t, ended with %q, %v", wanted, names, err)
 		}
 	}
 }

@@ -1,0 +1,50 @@
+package nfs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/stowage-csi/stowage/pkg/failure"
+)
+
+const (
+	// unprovenBurst is how many looks at a share that prove nothing are logged at once; of more it is one a second.
+	unprovenBurst = 100
+	// unprovenShares is for how many shares the limits are kept.
+	unprovenShares = 1000
+)
+
+// unproven logs why nothing is proven. The refusal does not say it, and somebody may have to do something about it.
+type unproven struct {
+	log *slog.Logger
+
+	mu     sync.Mutex
+	limits map[string]*rate.Limiter // by shares: a flood on one hides nothing about another
+}
+
+// told reports whether a look has succeeded, and else logs its failure. A look that was not made because of another one
+// is not logged.
+func (u *unproven) told(ctx context.Context, p place, k kind, name string, err error) bool {
+	if err != nil && !errors.Is(err, errLooking) && u.limit(p.key()).Allow() {
+		u.log.InfoContext(ctx, "after a refusal it is not proven that there is nothing of the name", "kind", string(k),
+			"name", name, "share", p.key(), "error", failure.OneLine(err))
+	}
+	return err == nil
+}
+
+func (u *unproven) limit(share string) *rate.Limiter {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.limits == nil || len(u.limits) >= unprovenShares {
+		u.limits = map[string]*rate.Limiter{}
+	}
+	if u.limits[share] == nil {
+		u.limits[share] = rate.NewLimiter(rate.Every(time.Second), unprovenBurst)
+	}
+	return u.limits[share]
+}
