@@ -24,7 +24,8 @@ const (
 	Write     Request = "WRITE"
 	Sync      Request = "FSYNC"
 	SyncDir   Request = "FSYNCDIR"
-	Change    Request = "CHANGE" // of the names in a directory, whichever
+	List      Request = "OPENDIR" // before any name is read
+	Change    Request = "CHANGE"  // of the names in a directory, whichever
 )
 
 // The requests that are done and answered with an error.
@@ -145,6 +146,7 @@ func (n *names) Fsyncdir(ctx context.Context, flags uint32) syscall.Errno {
 }
 
 func (n *node) OpendirHandle(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
+	n.trap.pass(List)
 	f, _, errno := n.LoopbackNode.OpendirHandle(ctx, flags)
 	if d, ok := f.(directory); ok {
 		f = &names{d, n.trap}

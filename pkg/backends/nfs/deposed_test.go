@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type deposed struct {
 	slow *stall.Server
 	// neverLed has the controller that is stopped be one that was never called before.
 	neverLed bool
+	// at is the sort of requests at which the controller is stopped; changes if empty.
+	at stall.Request
 }
 
 func newDeposed(t *testing.T) *deposed {
@@ -64,7 +67,8 @@ func (d *deposed) tidy(volumes, snapshots int) {
 }
 
 // overtaken makes a call of a controller that is stopped at its n-th change, or for 0 before it hears of the call, lets
-// others do something, and lets it go on. It returns false when the call makes less changes.
+// others do something, and lets it go on. It returns false when the call makes less. Where at says so it is stopped at
+// another sort of requests.
 func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others func()) bool {
 	d.Helper()
 	mount := &withSlow{Servers: d.mount.(realServer).Servers, slow: d.slow}
@@ -86,7 +90,7 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	if !d.neverLed {
 		d.shut() // Its janitor, and its looks at what lies there, would leave less for that of the other to change.
 	}
-	d.slow.StopAt(d, stall.Change, n)
+	d.slow.StopAt(d, cmp.Or(d.at, stall.Change), n)
 	ended := make(chan struct{})
 	var failed error
 	go func() {
