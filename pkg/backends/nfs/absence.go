@@ -152,7 +152,7 @@ func (m *making) absent(ctx context.Context, k kind, name string) error {
 
 // begun reports whether an attempt at the thing with the ID is under way, or a dead one has left its token. Those of an
 // earlier version of the driver have a record in making. Kinds: Unavailable where another share is in the place of this
-// one, which has none.
+// one, which has none, or has another key than it had, so that the thing has another ID.
 func (m *making) begun(k kind, id string) (bool, error) {
 	_, err := m.home.Look(share.Making, string(k)+"-"+id+suffix)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -160,7 +160,7 @@ func (m *making) begun(k kind, id string) (bool, error) {
 	}
 	tokens, err := tokensOf(m.home, id)
 	if err == nil && len(tokens) == 0 {
-		err = m.home.Check()
+		err = errors.Join(m.home.Check(), m.home.CheckKey())
 	}
 	return len(tokens) > 0, err
 }

@@ -82,7 +82,7 @@ type permit struct {
 func (p *permits) on(h *share.Home, c class) *permit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key, _ := h.ID("permits", "") // Who may not read the key makes nothing.
+	key, _ := h.ID("permits", "") // Without the key nothing is made; what is there is removed and changed all the same.
 	what := permitted{h.Identity(), key, c}
 	if p.all[what] == nil {
 		p.all[what] = &permit{class: c}

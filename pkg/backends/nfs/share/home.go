@@ -62,6 +62,7 @@ type Home struct {
 	key     []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
 	// keyless is why there is no key.
 	keyless error
+	lostKey bool // The key is missing. Somebody may bring it back.
 	// names are held for reading while a file is open, and for writing while its name is changed: see rename.
 	names *nameLocks
 	// budget is what reads are taken from; nil for none.
@@ -95,7 +96,9 @@ func (s *Share) Home(create bool) (*Home, error) {
 		return nil, err
 	}
 	h.address = s.Address
-	s.known = h
+	if !h.lostKey {
+		s.known = h
+	}
 	return h, nil
 }
 
@@ -114,11 +117,20 @@ func openHome(dir *os.File, files safepath.Root) (*Home, error) {
 	return h, h.readKey()
 }
 
-// readKey reads the key. A node whose root is nobody on the server may not, and needs none.
+// readKey reads the key. A node whose root is nobody on the server may not, and needs none. Nor do calls that have a
+// handle: where the key is missing they go on.
 func (h *Home) readKey() error {
 	text, err := readSmall(h.dir, path.Join(HomeName, keyFile))
 	if errors.Is(err, fs.ErrPermission) {
 		h.keyless = err
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) { // That is not wrapped: who makes what is missing would make another key.
+		h.lostKey = true
+		h.keyless = backends.Errorf(backends.Unavailable,
+			"%s/%s is missing, so that nothing is found by its name: restore it from a backup, or make a new one as "+
+				"docs/guides/nfs.md says. Leave %s/%s where it is: without it no handle is accepted", HomeName, keyFile, HomeName,
+			identityFile)
 		return nil
 	}
 	if err != nil {
@@ -214,9 +226,29 @@ func (h *Home) Check() error {
 	return nil
 }
 
+// CheckKey looks whether the share still has the key that it had: with another one all names have other IDs. Kinds:
+// Unavailable; Denied for who may not read it.
+func (h *Home) CheckKey() error {
+	if err := h.Refresh(""); err != nil { // The kernel may remember the file that had the name before.
+		return err
+	}
+	now := &Home{dir: h.dir}
+	if err := now.readKey(); err != nil {
+		return err
+	}
+	if now.keyless != nil {
+		return now.keyless
+	}
+	if !hmac.Equal(now.key, h.key) {
+		return backends.Errorf(backends.Unavailable,
+			"%s/%s was replaced while the share was in use: put back the one that was there", HomeName, keyFile)
+	}
+	return nil
+}
+
 // ID makes the ID of what has the name. The same name has the same ID on the same share, so that reserving the ID
 // reserves the name; and nobody who cannot read the share can tell the ID. Kinds: Denied for who may not read the key:
-// without it the ID would be another one.
+// without it the ID would be another one. Unavailable where the key is missing.
 func (h *Home) ID(kind, name string) (string, error) {
 	if h.keyless != nil {
 		return "", h.keyless
