@@ -60,7 +60,7 @@ func TestTouched(t *testing.T) {
 		"pkg/cloudy/x.go":                "race",
 		"pkg/cloud/wait/new.go":          "vm e2e conformance failover race storms adversary moto bench",
 		"pkg/spare/x.go":                 "vm e2e conformance race adversary powerloss bench",
-		"tests/stall/x.go":               "vm e2e",
+		"tests/stall/x.go":               "vm e2e adversary",
 		"tests/cloud/wire/x.go":          "vm e2e conformance failover storms adversary moto bench",
 		"tests/vm/run/main.go":           "vm",
 		"tests/vm/suites/nfs/testdata/x": "vm",

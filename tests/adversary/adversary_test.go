@@ -12,6 +12,7 @@ import (
 
 	"github.com/stowage-csi/stowage/tests/mountns"
 	"github.com/stowage-csi/stowage/tests/orchestrator"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 var (
@@ -30,6 +31,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	stall.Main()
 	Main()
 	os.Exit(mountns.Isolate(m.Run))
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/loops"
+	"github.com/stowage-csi/stowage/tests/attached"
 )
 
 // prefix begins the names of the worlds' directories.
@@ -15,19 +18,38 @@ const prefix = "stowage-adversary"
 // for a snapshot, is kept by the kernel although its mounts are gone with the run's namespace: it is mounted once more,
 // to thaw it.
 func sweep() {
-	devices, _ := filepath.Glob("/sys/block/loop*/loop")
-	for _, device := range devices {
-		node, err := os.Open("/dev/" + filepath.Base(filepath.Dir(device)))
-		if err != nil {
-			continue
+	names, _ := filepath.Glob("/sys/block/loop*") // the pattern is right
+	for _, name := range names {
+		d, holds, err := loops.Shown("/dev/" + filepath.Base(name))
+		if err == nil && holds && isLeft(d) { // what cannot be told now is freed by the next run
+			free(d)
 		}
-		if info, err := unix.IoctlLoopGetStatus64(int(node.Fd())); err == nil &&
-			abandoned(unix.ByteSliceToString(info.File_name[:])) {
-			thaw(node.Name())
-			_ = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0) // what is left is tried again by the next run
-		}
-		_ = node.Close() // it was only asked
 	}
+}
+
+// free frees a loop device, unless it holds another file by now. While it is open it keeps what it holds.
+func free(d loops.Device) {
+	node, err := os.Open(d.Path)
+	if err != nil {
+		return
+	}
+	if now, holds, err := loops.Shown(d.Path); err == nil && holds && now.File == d.File {
+		thaw(d.Path)
+		_ = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0) // what is left is tried again by the next run
+	}
+	_ = node.Close() // it was open for reading
+}
+
+// isLeft reports whether a loop device is of a world whose owner is dead. What sysfs shows waits for nobody. Only a
+// file of a filesystem that is mounted nowhere any more has no path here, and none below the temporary files of any
+// run: then the device is asked for the name by which it was attached.
+func isLeft(d loops.Device) bool {
+	file := strings.TrimSuffix(d.File, loops.Deleted)
+	if strings.HasPrefix(file, strings.TrimSuffix(filepath.Dir(os.TempDir()), "/")+"/") {
+		return abandoned(file)
+	}
+	name, err := attached.Name(d.Path, file)
+	return err == nil && abandoned(name)
 }
 
 // fithaw is FITHAW, _IOWR('X', 120, int).

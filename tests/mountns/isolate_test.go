@@ -16,19 +16,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // role, in the environment, makes this program one that a test starts: "attach" leaves a loop device and waits, "end"
-// does nothing.
+// does nothing, and "hang" is a test, isolated.
 const role = "STOWAGE_MOUNTNS_ROLE"
 
 func TestMain(m *testing.M) {
+	stall.Main()
 	switch os.Getenv(role) {
 	case "attach":
 		os.Exit(mountns.Isolate(attach))
 	case "end":
 		os.Exit(mountns.Isolate(func() int { return 0 }))
+	case "hang":
+		os.Exit(mountns.Isolate(m.Run))
 	}
 	os.Exit(m.Run())
 }
@@ -52,12 +56,12 @@ func attach() int {
 	return 1
 }
 
-// start starts this program in a role.
-func start(t *testing.T, name, temporary string) (*exec.Cmd, *bufio.Reader) {
+// start starts this program in a role, and has one that is a test run that one only.
+func start(t *testing.T, name, temporary string, input io.Reader) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), "/proc/self/exe")
+	command := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^"+t.Name()+"$")
 	command.Env = append(os.Environ(), role+"="+name, "TMPDIR="+temporary)
-	command.Stderr = os.Stderr
+	command.Stdin, command.Stderr = input, os.Stderr
 	said, err := command.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +112,7 @@ func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			temporary := shortDir(t)
 			t.Setenv("STOWAGE_TESTS_IN_MEMORY", killed.memory)
-			outer, said := start(t, "attach", temporary)
+			outer, said := start(t, "attach", temporary, nil)
 			var inner int
 			var device string
 			if _, err := fmt.Fscan(said, &inner, &device); err != nil {
@@ -129,7 +133,7 @@ func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 			if err := outer.Wait(); err == nil {
 				t.Error("a program that was killed has ended well")
 			}
-			next, _ := start(t, "end", temporary)
+			next, _ := start(t, "end", temporary, nil)
 			if err := next.Wait(); err != nil {
 				t.Errorf("the next program: %v", err)
 			}
@@ -142,5 +146,52 @@ func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 				t.Errorf("temporary files are left: %v, %v", left, err)
 			}
 		})
+	}
+}
+
+// hang has a loop device hold a file of a server that does not answer, says so, and waits for the end of its input.
+func hang(t *testing.T) {
+	server := stall.Serve(t)
+	image := filepath.Join(server.Dir, "image")
+	if err := os.WriteFile(image, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	device := testfs.Attach(t, image)
+	server.Stop(t)
+	t.Cleanup(func() { server.Continue(t) }) // or the device is not detached
+	fmt.Println(device)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// TestNoServerIsWaitedFor runs a program while a loop device holds a file of a server that does not answer, which only
+// another mount namespace has.
+func TestNoServerIsWaitedFor(t *testing.T) {
+	if os.Getenv(role) == "hang" {
+		hang(t)
+		return
+	}
+	testfs.NeedRoot(t)
+	input, goOn := io.Pipe()
+	hanging, said := start(t, "hang", shortDir(t), input)
+	defer func() { // A cleanup would come after the end of the test's context, which kills the program.
+		_ = goOn.Close() // It is in memory.
+		if err := hanging.Wait(); err != nil {
+			t.Errorf("the program with the server: %v", err)
+		}
+	}()
+	var device string
+	if _, err := fmt.Fscan(said, &device); err != nil {
+		t.Fatal(err)
+	}
+	other, _ := start(t, "end", shortDir(t), nil)
+	ended := make(chan error, 1)
+	go func() { ended <- other.Wait() }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Errorf("it waits for the server of what %s holds", device)
 	}
 }

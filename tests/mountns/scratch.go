@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/attached"
 )
 
 // scratch is a directory for the temporary files of one run. Its lock goes with the process, however that ends, and so
@@ -124,19 +126,11 @@ func freeLoops(dir string) (err error) {
 
 // isOf reports whether a loop device is of a file below a directory. A file of a filesystem that is mounted nowhere any
 // more has a path of that one only; then the name tells by which it was attached. Others are not asked: they may be of
-// servers that do not answer.
+// servers that do not answer. So may one that another mount namespace has, and that is not waited for either.
 func isOf(device, file, dir string) bool {
 	if strings.HasPrefix(file, dir+"/") {
 		return true
 	}
-	if _, err := os.Lstat(file); err == nil {
-		return false
-	}
-	loop, err := os.Open(device)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = loop.Close() }() // It was only looked at.
-	info, err := unix.IoctlLoopGetStatus64(int(loop.Fd()))
-	return err == nil && strings.HasPrefix(unix.ByteSliceToString(info.File_name[:]), dir+"/")
+	name, err := attached.Name(device, file)
+	return err == nil && strings.HasPrefix(name, dir+"/")
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,7 +19,10 @@ import (
 	"github.com/stowage-csi/stowage/tests/mountns"
 )
 
-func TestMain(m *testing.M) { os.Exit(mountns.Isolate(m.Run)) }
+func TestMain(m *testing.M) {
+	stall.Main()
+	os.Exit(mountns.Isolate(m.Run))
+}
 
 func attach(t *testing.T, path string) string {
 	t.Helper()
@@ -65,6 +69,31 @@ func TestDetachLoops(t *testing.T) {
 	}
 	if loops, err := Loops(other); err != nil || !slices.Equal(loops, []string{foreign}) {
 		t.Errorf("the other folder has the loop devices %v (%v), not %s", loops, err, foreign)
+	}
+}
+
+// TestLoopsWaitForNoStranger has a loop device hold a file of a server that does not answer.
+func TestLoopsWaitForNoStranger(t *testing.T) {
+	server, folder := stall.Serve(t), t.TempDir()
+	attach(t, filepath.Join(server.Dir, "foreign"))
+	own := attach(t, filepath.Join(folder, "own"))
+	server.Stop(t)
+	t.Cleanup(func() { server.Continue(t) }) // or the device is not detached
+	found := make(chan []string)
+	go func() {
+		loops, err := Loops(folder)
+		if err != nil {
+			t.Error(err)
+		}
+		found <- loops
+	}()
+	select {
+	case loops := <-found:
+		if !slices.Equal(loops, []string{own}) {
+			t.Errorf("the folder has the loop devices %v, not %s", loops, own)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("it waits for the server")
 	}
 }
 

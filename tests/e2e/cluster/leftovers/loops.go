@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/attached"
 )
 
 // file is a file wherever it is mounted: a loop device tells of its backing file the path in namespaces that are gone.
@@ -52,22 +54,23 @@ func loopsOver(files map[file]bool) ([]string, error) {
 	var loops []string
 	for _, dir := range devices {
 		path := filepath.Join("/dev", filepath.Base(filepath.Dir(dir)))
-		err := withDevice(path, func(fd int) error {
-			// The filesystem of the backing file answers this. One that fails has none of the files, which were all read just
-			// now.
-			info, err := unix.IoctlLoopGetStatus64(fd)
-			if err == nil && files[file{info.Device, info.Inode}] {
-				loops = append(loops, path)
-			}
-			return nil
-		})
-		// It may have been detached meanwhile; or its file is on a server that is gone, and so not below a folder of this
-		// machine.
-		if err != nil && !errors.Is(err, unix.ENXIO) && !errors.Is(err, unix.ENOTCONN) && !errors.Is(err, fs.ErrNotExist) {
-			return nil, err
+		info, err := attached.Status(path)
+		if failed, ok := errors.AsType[*fs.PathError](err); ok && !isGone(failed) {
+			return nil, failed
+		}
+		// The filesystem of the backing file answers. One that fails, or does not answer in time, has none of the files,
+		// which were all read just now.
+		if err == nil && files[file{info.Device, info.Inode}] {
+			loops = append(loops, path)
 		}
 	}
 	return loops, nil
+}
+
+// isGone reports whether a loop device cannot be opened because it was detached meanwhile, or because its file is on a
+// server that is gone, and so not below a folder of this machine.
+func isGone(err error) bool {
+	return errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTCONN) || errors.Is(err, fs.ErrNotExist)
 }
 
 // nodesOf returns the nodes of devices as the files that they are.
