@@ -1,6 +1,7 @@
 package stall
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // alone waits until no other test on the machine has a server or keeps servers away, and keeps both waiting until
@@ -18,6 +21,10 @@ func alone(t testing.TB) {
 	t.Helper()
 	t.Cleanup(locked(t, unix.LOCK_EX))
 }
+
+// Alone is alone for those who are no tests and have a server for long: they are alone while it may stop, and let
+// others have their turn in between. It returns what ends that.
+func Alone() (end func(), err error) { return lock(unix.LOCK_EX) }
 
 // Apart keeps servers off the machine until the end of the test: what it does with loop devices asks all of them,
 // also one whose file another mount namespace has on a server that hangs. Many tests may do so at a time, and one
@@ -38,28 +45,38 @@ func WithoutServers(t testing.TB, do func()) {
 // the package half of its time (the Makefile's -timeout). Only what hangs holds it for so long.
 const lockPatience = 10 * time.Minute
 
-// locked takes the lock of servers in one way or the other, and returns what gives it back. The lock goes with the
-// process that has it, however that ends; what the process starts does not inherit it.
+// locked takes the lock of servers in one way or the other, and returns what gives it back.
 func locked(t testing.TB, how int) (giveBack func()) {
 	t.Helper()
-	lock, err := os.Open("/dev/fuse") // which every server needs, and nobody else locks
+	giveBack, err := lock(how)
+	must(t, err)
+	return giveBack
+}
+
+// lock is locked for those who are no tests. The lock goes with the process that has it, however that ends; what the
+// process starts does not inherit it.
+func lock(how int) (giveBack func(), err error) {
+	file, err := lockFile("/dev/fuse", how, lockPatience) // which every server needs, and nobody else locks
 	if errors.Is(err, fs.ErrNotExist) && how == unix.LOCK_SH {
-		return func() {} // without it there are no servers
+		return func() {}, nil // without it there are no servers
 	}
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	taken := make(chan error, 1)
-	go func() { taken <- flock(lock, how) }()
-	select {
-	case err = <-taken:
-	case <-time.After(lockPatience):
-		t.Fatalf("a test on this machine has %s locked for %s: /proc/locks says which process", lock.Name(), lockPatience)
+	return func() { unlock(file) }, nil
+}
+
+// lockFile takes the lock of a file. One that comes too late is given back, or this process would keep others waiting
+// with a lock that nobody here knows of.
+func lockFile(path string, how int, patience time.Duration) (*os.File, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	file, err := deadline.Do(ctx, deadline.Call{Name: "locking " + path},
+		func(context.Context) (*os.File, error) { return flock(path, how) }, unlock)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("a test on this machine has it locked for %s, and /proc/locks says which process: %w", patience, err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() { unlock(lock) }
+	return file, err
 }
 
 // unlock gives the lock back. Somebody who waits for it is woken by that, and would come too late if the next test took
@@ -89,10 +106,18 @@ func isWaitedFor(file *os.File) bool {
 }
 
 // flock waits for the lock of a file.
-func flock(file *os.File, how int) error {
+func flock(path string, how int) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
 	for {
-		if err := unix.Flock(int(file.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
+		err := unix.Flock(int(file.Fd()), how)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, unix.EINTR) {
+			return nil, errors.Join(err, file.Close())
 		}
 	}
 }

@@ -2,6 +2,8 @@ package stall
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"runtime"
 	"sync"
 	"syscall"
@@ -51,10 +53,12 @@ func (t *trap) requests() int {
 	return t.all
 }
 
-func (t *trap) set(request Request, number int) {
+// set has the process stop at a request, and says so before that can come: a process that has stopped says nothing.
+func (t *trap) set(request Request, number int, answers io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.request, t.left = request, number
+	fmt.Fprintln(answers, "set")
 }
 
 // pass counts a request, and stops the process before it answers the one that was asked for. Others wait meanwhile.

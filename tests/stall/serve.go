@@ -50,8 +50,7 @@ func serve(dir, place string) error {
 			fmt.Fprintln(os.Stdout, t.requests())
 			continue
 		}
-		t.set(request, number)
-		fmt.Fprintln(os.Stdout, "set")
+		t.set(request, number, os.Stdout)
 	}
 	return server.Unmount()
 }

@@ -69,3 +69,25 @@ func TestStaysStopped(t *testing.T) {
 		})
 	}
 }
+
+// A server that is to stop at a request does so also where it is asked all the time, and was just being told.
+func TestStopsAmongRequests(t *testing.T) {
+	server := stall.Serve(t)
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		for t.Context().Err() == nil { // until just before the cleanups
+			if _, err := os.Lstat(server.Dir); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	t.Cleanup(asking.Wait)
+	t.Cleanup(func() { server.Continue(t) }) // or a failure below leaves it stopped
+	for range 300 {
+		server.StopAt(t, stall.Attribute, 1)
+		for !server.Stopped(t) {
+			<-time.After(time.Millisecond)
+		}
+		server.Continue(t)
+	}
+}
