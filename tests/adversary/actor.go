@@ -25,18 +25,19 @@ type actor struct {
 
 // volume is a volume that was acknowledged.
 type volume struct {
-	name, id string
-	class    int
-	raw      bool
-	fsType   string
-	bytes    int64
-	context  map[string]string
-	used     bool // staged and published, or half so
-	damaged  bool
-	reading  bool // it is used for reading only
-	cut      bool // its filesystem was not unmounted cleanly
-	retained bool // it was acknowledged that its data outlives it
-	unsure   bool // what was said of that last was not acknowledged
+	name, id  string
+	class     int
+	raw       bool
+	fsType    string
+	bytes     int64
+	context   map[string]string
+	used      bool // staged and published, or half so
+	formatted bool // it has been used: no tool has to be started for that any more
+	damaged   bool
+	reading   bool // it is used for reading only
+	cut       bool // its filesystem was not unmounted cleanly
+	retained  bool // it was acknowledged that its data outlives it
+	unsure    bool // what was said of that last was not acknowledged
 	// contents is what was written; nil for a copy that nobody has looked at yet.
 	contents *contents
 	origin   *copied

@@ -49,6 +49,8 @@ type request struct {
 	how      How
 	within   time.Duration
 	company  bool // something else may be at the same volume
+	// disk is where the volume is that it is for; nil for none, or where it may have to wait for others.
+	disk *disk
 	// send makes the call, and returns an answer that has to be the same each time.
 	send func(ctx context.Context) (string, error)
 }
@@ -64,6 +66,7 @@ func (w *world) ask(r request) error {
 			calmed = time.Now()
 		}
 		answers := w.attempt(r, n)
+		w.heldUp(r, began, time.Now())
 		for _, a := range answers {
 			if w.judge(r, a, n, calmed) {
 				return w.same(r, &first, a)

@@ -17,7 +17,7 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 	if v.used && a.setup.Apart {
 		return // Nobody but the orchestrator knows.
 	}
-	r := request2(s, "DeleteVolume "+v.name, company)
+	r := a.requestFor(s, v, "DeleteVolume", company)
 	r.frees = true
 	if used := v.used; used {
 		r.refusals = []codes.Code{codes.FailedPrecondition}
@@ -81,7 +81,7 @@ func (a *actor) forget(s Step, shot *snapshot, company bool) {
 // expand grows a volume by 4 MiB, as csi-resizer and the kubelet do.
 func (a *actor) expand(s Step, v *volume, company bool) {
 	bytes, node := v.bytes+(4<<20)*max(a.setup.Scale, 1), false
-	r := request2(s, "ControllerExpandVolume "+v.name, company, codes.ResourceExhausted, codes.OutOfRange,
+	r := a.requestFor(s, v, "ControllerExpandVolume", company, codes.ResourceExhausted, codes.OutOfRange,
 		codes.FailedPrecondition)
 	if company {
 		r.refusals = append(r.refusals, codes.NotFound)
@@ -127,7 +127,7 @@ func (a *actor) modify(s Step, v *volume, company bool) {
 	if class.Undone != nil && s.Count%2 == 0 {
 		parameters, retained = class.Undone, false
 	}
-	r := request2(s, "ControllerModifyVolume "+v.name, company)
+	r := a.requestFor(s, v, "ControllerModifyVolume", company)
 	if company {
 		r.refusals = append(r.refusals, codes.NotFound)
 	}

@@ -59,7 +59,7 @@ func (a *actor) checkUse(s Step, v *volume, company bool) {
 
 // asked makes a call that only asks, unless the driver has no such call.
 func (a *actor) asked(s Step, name string, v *volume, company bool, send func(ctx context.Context) error) {
-	r := request2(s, name+" "+v.name, company || v.damaged, codes.Unimplemented)
+	r := a.requestFor(s, v, name, company || v.damaged, codes.Unimplemented)
 	if v.leaving.Load() {
 		r.refusals = append(r.refusals, codes.NotFound)
 	}

@@ -92,7 +92,7 @@ func overwrite(path string, data []byte) error {
 func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mode) bool {
 	capability := v.capability()
 	capability.AccessMode.Mode = mode
-	r := request2(s, "NodeStageVolume "+v.name, false, codes.InvalidArgument)
+	r := a.requestFor(s, v, "NodeStageVolume", false, codes.InvalidArgument)
 	r.send = func(ctx context.Context) (string, error) {
 		if err := os.MkdirAll(a.staging(v), 0o755); err != nil {
 			return "", err
@@ -111,7 +111,7 @@ func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mo
 
 // withdraw unstages what was staged by an offer.
 func (a *actor) withdraw(s Step, v *volume) {
-	a.takesDown(s, "NodeUnstageVolume "+v.name, false, func(ctx context.Context) error {
+	a.takesDown(s, v, "NodeUnstageVolume", false, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
 			StagingTargetPath: a.staging(v)})
 		return err

@@ -20,7 +20,7 @@ func (w *world) run(s Schedule) []string {
 	w.opened.Store(false)
 	w.active.Store("")
 	w.mu.Lock()
-	w.log, w.began = nil, time.Now()
+	w.log, w.began, w.silence = nil, time.Now(), silence{}
 	w.mu.Unlock()
 	actors := make([]*actor, len(s.Tracks))
 	var group sync.WaitGroup

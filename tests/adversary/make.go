@@ -111,6 +111,13 @@ func (a *actor) acknowledged(v *volume) {
 	}
 }
 
+// requestFor is a request for a volume that there is.
+func (a *actor) requestFor(s Step, v *volume, rpc string, company bool, refusals ...codes.Code) request {
+	r := request2(s, rpc+" "+v.name, company, refusals...)
+	r.disk = a.disks[a.setup.Classes[v.class].Disk]
+	return r
+}
+
 // request2 is a request as a step makes it.
 func request2(s Step, name string, company bool, refusals ...codes.Code) request {
 	return request{name: name, how: s.How, within: s.Within, company: company, refusals: refusals}

@@ -67,20 +67,23 @@ func (a *actor) use(s Step, v *volume, company bool) {
 		if strings.HasPrefix(c.name, "Node") && a.setup.Alone {
 			continue
 		}
-		r := request2(s, c.name+" "+v.name, company, refusals...)
+		r := a.requestFor(s, v, c.name, company, refusals...)
+		if !v.formatted {
+			r.disk = nil // A tool formats it, and none can be started while a server is silent (docs/design/007-time.md).
+		}
 		r.enters = !a.setup.Classes[v.class].Sized // A sparse device finds no room for what is written to it.
 		if !a.simply(r, c.send) {
 			return
 		}
 	}
-	v.cut = v.cut && v.reading
+	v.cut, v.formatted = v.cut && v.reading, true
 	a.read(v)
 	a.sized(v)
 }
 
 // takesDown makes a call that only frees and answers nothing, and reports whether it succeeded.
-func (a *actor) takesDown(s Step, name string, company bool, send func(ctx context.Context) error) bool {
-	r := request2(s, name, company)
+func (a *actor) takesDown(s Step, v *volume, rpc string, company bool, send func(ctx context.Context) error) bool {
+	r := a.requestFor(s, v, rpc, company)
 	r.frees = true
 	return a.simply(r, send)
 }
@@ -93,14 +96,14 @@ func (a *actor) simply(r request, send func(ctx context.Context) error) bool {
 
 // leave unpublishes, unstages and detaches a volume. What the driver made must be gone then.
 func (a *actor) leave(s Step, v *volume, company bool) {
-	ok := (a.setup.Alone || a.takesDown(s, "NodeUnpublishVolume "+v.name, company, func(ctx context.Context) error {
+	ok := (a.setup.Alone || a.takesDown(s, v, "NodeUnpublishVolume", company, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: a.target(v)})
 		return err
-	}) && a.gone(a.target(v)) && a.takesDown(s, "NodeUnstageVolume "+v.name, company, func(ctx context.Context) error {
+	}) && a.gone(a.target(v)) && a.takesDown(s, v, "NodeUnstageVolume", company, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
 			StagingTargetPath: a.staging(v)})
 		return err
-	})) && (!a.setup.Attach || a.takesDown(s, "ControllerUnpublishVolume "+v.name, company,
+	})) && (!a.setup.Attach || a.takesDown(s, v, "ControllerUnpublishVolume", company,
 		func(ctx context.Context) error {
 			_, err := a.controls().ControllerUnpublishVolume(ctx,
 				&csi.ControllerUnpublishVolumeRequest{VolumeId: v.id, NodeId: a.setup.node()})

@@ -44,13 +44,14 @@ type world struct {
 	faulting        sync.Mutex   // one fault at a time
 	faults          sync.WaitGroup
 
-	mu     sync.Mutex
-	ledger ledger
-	kept   map[string]bool // directories that volumes have left, or for false may have left
-	wrong  []string
-	log    []string
-	began  time.Time
-	tally  *Tally
+	mu      sync.Mutex
+	ledger  ledger
+	silence silence         // the last one
+	kept    map[string]bool // directories that volumes have left, or for false may have left
+	wrong   []string
+	log     []string
+	began   time.Time
+	tally   *Tally
 }
 
 // newWorld makes the storage of a setup and starts a driver over it.

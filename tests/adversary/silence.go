@@ -1,0 +1,54 @@
+package adversary
+
+import "time"
+
+// bearable is how long a call for a volume may take while another's server is silent. It is longer than a driver waits
+// for those who may have something to say, such as the ten seconds for who has its own device locked, as udev does, and
+// shorter than a silence. A slower world has no longer: its silences are as long as another's.
+const bearable = 12 * time.Second
+
+// silence is a time in which the server of a disk answers nobody.
+type silence struct {
+	disk  *disk // nil for none
+	began time.Time
+	ended time.Time // zero while it lasts
+}
+
+// within is how much of the time between two is silent.
+func (s silence) within(from, to time.Time) time.Duration {
+	if s.began.After(from) {
+		from = s.began
+	}
+	if !s.ended.IsZero() && s.ended.Before(to) {
+		to = s.ended
+	}
+	return to.Sub(from)
+}
+
+// heldUp blames the driver for a call for one volume that waits for the server of another, with its repetitions: also
+// one that was made before the silence. Who is at what the server has may wait, and so may who asks for all there is.
+func (w *world) heldUp(r request, began, now time.Time) {
+	w.mu.Lock()
+	s := w.silence
+	w.mu.Unlock()
+	if r.disk == nil || s.disk == nil || r.disk == s.disk {
+		return
+	}
+	if waited := s.within(began, now); waited > bearable {
+		w.blame("a call for one volume waits for nobody else's server: %s was under way for %v while another's was silent",
+			r.name, waited.Round(time.Millisecond))
+	}
+}
+
+// fallsSilent notes that the server of a disk answers nobody, from now on or until now.
+func (w *world) fallsSilent(d *disk) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silence = silence{disk: d, began: time.Now()}
+}
+
+func (w *world) isHeard() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.silence.ended = time.Now()
+}

@@ -1,0 +1,90 @@
+package adversary
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// TestHeldUp has calls beside a server that is silent from the fifth second to the twentieth: who is held up by the
+// server of another volume is blamed, and nobody else.
+func TestHeldUp(t *testing.T) {
+	own, silent := &disk{}, &disk{}
+	for name, test := range map[string]struct {
+		disk     *disk
+		at, till int // seconds
+		each     int // seconds until an attempt is refused; 0 for as long as it takes
+		blamed   bool
+	}{
+		"from before the silence":      {own, 4, 18, 0, true},
+		"in the middle of it":          {own, 6, 19, 0, true},
+		"until it ends":                {own, 7, 21, 0, true},
+		"refused again and again":      {own, 6, 19, 1, true},
+		"for a while":                  {own, 6, 17, 0, false},
+		"mostly before it":             {own, 2, 16, 0, false},
+		"mostly after it":              {own, 9, 23, 0, false},
+		"before it":                    {own, 0, 4, 0, false},
+		"after it":                     {own, 21, 35, 0, false},
+		"for the silent server's":      {silent, 4, 18, 0, false},
+		"for no volume":                {nil, 4, 18, 0, false},
+		"refused, and nobody's volume": {nil, 6, 19, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := &world{life: context.Background(), tally: NewTally(), limits: patient()}
+				w.disturbed.Store(true)
+				began := time.Now()
+				at := func(seconds int) <-chan time.Time {
+					return time.After(time.Until(began.Add(time.Duration(seconds) * time.Second)))
+				}
+				var group sync.WaitGroup
+				group.Go(func() {
+					<-at(5)
+					w.fallsSilent(silent)
+					<-at(20)
+					w.isHeard()
+				})
+				<-at(test.at)
+				r := request{name: "NodeUnstageVolume v-1", disk: test.disk}
+				r.send = func(ctx context.Context) (string, error) {
+					refused := make(<-chan time.Time)
+					if test.each > 0 {
+						refused = time.After(time.Duration(test.each) * time.Second)
+					}
+					select {
+					case <-at(test.till):
+						return "", nil
+					case <-refused:
+					case <-ctx.Done():
+					}
+					return "", status.Error(codes.Unavailable, "another call is under way")
+				}
+				_ = w.ask(r) // what counts is who is blamed
+				group.Wait()
+				if blamed := len(w.wrong) > 0; blamed != test.blamed {
+					t.Errorf("blamed: %q, want %t", w.wrong, test.blamed)
+				}
+				if text := strings.Join(w.wrong, ""); test.blamed && !strings.Contains(text, r.name) {
+					t.Errorf("it is not said which call was held up: %q", text)
+				}
+			})
+		})
+	}
+}
+
+// TestRequestFor shows that the calls for a volume are for its disk.
+func TestRequestFor(t *testing.T) {
+	w := &world{setup: overLocal("xfs"), disks: []*disk{{kind: "xfs"}, {kind: "ext4"}, {kind: "tmpfs"}}}
+	for class, want := range []string{"xfs", "xfs", "ext4"} {
+		r := newActor(w, 0, nil).requestFor(Step{}, &volume{name: "v-1", class: class}, "DeleteVolume", false)
+		if r.name != "DeleteVolume v-1" || r.disk == nil || r.disk.kind != want {
+			t.Errorf("a request for class %d is %+v, want one for the %s", class, r, want)
+		}
+	}
+}
