@@ -151,6 +151,22 @@ func TestNothingRunsAfterAFailedFetch(t *testing.T) {
 	}
 }
 
+// TestNothingRunsBesideWhoDisturbs has a step that is to run alone behind others of both kinds, which fail while it has
+// not ended.
+func TestNothingRunsBesideWhoDisturbs(t *testing.T) {
+	r, out := newRunner(t)
+	mark := filepath.Join(t.TempDir(), "mark")
+	after := step{name: "after", command: "test -e " + mark, limit: time.Minute}
+	beside := after
+	beside.name, beside.waits = "beside", true
+	disturbs := step{name: "disturbs", command: "sleep 0.2; touch " + mark, limit: time.Minute, alone: true}
+	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "true", limit: time.Minute},
+		[]step{after, beside, disturbs})
+	if err != nil {
+		t.Errorf("got %v, and another step ran before it had ended:\n%s", err, out)
+	}
+}
+
 // TestAStepsChildrenEndWithIt looks for what a step that is ended has begun.
 func TestAStepsChildrenEndWithIt(t *testing.T) {
 	r, _ := newRunner(t)

@@ -50,14 +50,18 @@ func (r *runner) all(ctx context.Context, most time.Duration, first step, steps 
 	if r.one(ctx, []step{first}); !r.passed() {
 		return r.finish()
 	}
-	var waiting, computing []step
+	var alone, waiting, computing []step
 	for _, s := range steps {
-		if s.waits {
+		switch {
+		case s.alone:
+			alone = append(alone, s)
+		case s.waits:
 			waiting = append(waiting, s)
-		} else {
+		default:
 			computing = append(computing, s)
 		}
 	}
+	r.one(ctx, alone)
 	var group sync.WaitGroup
 	group.Go(func() { r.one(ctx, waiting) })
 	group.Go(func() { r.one(ctx, computing) })

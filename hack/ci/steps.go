@@ -10,6 +10,7 @@ type step struct {
 	tests   int           // how many tests pass usually; a run of far fewer fails
 	says    string        // a pattern for the log that adds to them: the sum of its numbers, or else how often it is there
 	waits   bool          // it waits more than it computes, so that it runs beside one that computes
+	alone   bool          // it disturbs who uses the same kernel, so that it runs before the others, and none beside it
 	long    bool          // it belongs to the long form
 	asks    bool          // it asks a service of others, and exits with unavailable where that does not answer
 	// A change should see this step of the long form where it touches what these packages and their tests link, or what is
