@@ -11,7 +11,7 @@ import (
 
 // TestTheSeedReachesWhatDraws looks at the commands of the steps that draw numbers.
 func TestTheSeedReachesWhatDraws(t *testing.T) {
-	draws := "vm e2e race storms adversary plants powerloss"
+	draws := "vm e2e race storms adversary silence plants powerloss"
 	for _, s := range long() {
 		if !strings.Contains(draws, s.name) {
 			continue

@@ -35,7 +35,7 @@ func gate() []step {
 		{name: "demo", command: "make demo", limit: 3 * time.Minute},
 		{name: "crash", command: "make crash KILLS=5", limit: 3 * time.Minute, tests: 11},
 		{name: "chaos", command: "make chaos", limit: 4 * time.Minute, tests: 50},
-		{name: "adversary", command: "make adversary", limit: 8 * time.Minute, tests: 36},
+		{name: "adversary", command: "make adversary", limit: 8 * time.Minute, tests: 72},
 	}
 }
 
@@ -63,8 +63,12 @@ func long() []step {
 		{name: "storms", command: "make storms", limit: 20 * time.Minute, tests: 2250,
 			packages: "tests/ebs"},
 		{
-			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 36,
+			name: "adversary", command: "make adversary ADVERSARYFLAGS='-budget 10m'", limit: 25 * time.Minute, tests: 72,
 			packages: "tests/adversary",
+		},
+		{
+			name: "silence", command: "make adversary ADVERSARYFLAGS='-run TestAdversary -profile silent -budget 5m'",
+			limit: 18 * time.Minute, tests: 3, alone: true, packages: "tests/adversary",
 		},
 		{name: "plants", command: "make plants PLANTS=./pkg/controllers/volumeset", limit: 15 * time.Minute, tests: 10,
 			packages: "pkg/controllers/volumeset"},

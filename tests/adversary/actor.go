@@ -16,6 +16,7 @@ type actor struct {
 	*world
 	id    int
 	steps []Step
+	ready func() // says that it has come to a Cycle, or has ended
 
 	own       sync.Mutex // of what is below
 	volumes   [4]*volume
@@ -78,11 +79,12 @@ func (c *copied) is(v vector) error {
 }
 
 func newActor(w *world, id int, steps []Step) *actor {
-	return &actor{world: w, id: id, steps: steps, took: map[Op]time.Duration{}}
+	return &actor{world: w, id: id, steps: steps, ready: func() {}, took: map[Op]time.Duration{}}
 }
 
 // run takes the steps.
 func (a *actor) run() {
+	defer a.ready()
 	for _, step := range a.steps {
 		if a.failed() {
 			return
@@ -168,6 +170,7 @@ func (a *actor) deeds(s Step, v *volume, company bool) map[Op]func() {
 		Peek:     func() { a.peek(s, v) },
 		Use:      func() { a.use(s, v, company) },
 		Leave:    func() { a.leave(s, v, company) },
+		Cycle:    func() { a.cycle(s, v) },
 		Expand:   func() { a.expand(s, v, company) },
 		Modify:   func() { a.modify(s, v, company) },
 		Snapshot: func() { a.snapshot(s, v, company) },
@@ -198,7 +201,7 @@ func (a *actor) fitsUse(s Step, v *volume) bool {
 	switch s.Op {
 	case Use:
 		return !v.used && (!class.Aside || a.calm.Load())
-	case Peek:
+	case Peek, Cycle:
 		return !v.used
 	case Cut:
 		return v.used && v.fsType == "xfs"

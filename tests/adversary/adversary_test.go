@@ -50,19 +50,20 @@ func TestAdversary(t *testing.T) {
 		all = GuestSetups()
 	}
 	for _, s := range all {
-		if s.Name == *only || *only == "" {
+		if (s.Name == *only || *only == "" && (!s.Long || *profile != "")) && len(wanted(s)) > 0 {
 			chosen = append(chosen, s)
 		}
 	}
-	if !slices.ContainsFunc(chosen, func(s Setup) bool { return len(wanted(s)) > 0 }) {
+	if len(chosen) == 0 {
 		t.Fatalf("no setup %q has a profile %q: nothing would run", *only, *profile)
 	}
 	tally, began := NewTally(), time.Now()
 	t.Cleanup(func() { report(t, tally, time.Since(began)) })
 	for i, s := range chosen {
 		t.Run(s.Name, func(t *testing.T) {
-			// Each waits more than it computes. In the guest, one sets the clock and others stop the kernel's server.
-			if *budget == 0 && !*guest {
+			// Each waits more than it computes. In the guest, one sets the clock and others stop the kernel's server. Who has a
+			// server that stops is alone, for the others ask all loop devices.
+			if *budget == 0 && !*guest && s.servedDisk() < 0 {
 				t.Parallel()
 			}
 			own := NewTally()
@@ -83,11 +84,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		run.known = regexp.MustCompile(*known)
 	}
 	t.Cleanup(run.end)
-	names := wanted(s)
-	if len(names) == 0 {
-		return
-	}
-	chosen := inOrder(s, names)
+	chosen := inOrder(s, wanted(s))
 	for n := 0; goesOn(n, len(chosen), until); n++ {
 		next := chosen[n%len(chosen)]
 		if next.Seed == 0 {
@@ -101,6 +98,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		tally.Took[s.Name+" "+schedule.Profile] += took
 		if violation == "" {
 			t.Logf("schedule %d, seed %d, profile %s: %v", n, schedule.Seed, schedule.Profile, took.Round(time.Millisecond))
+			run.shows(schedule)
 			continue
 		}
 		history := run.history
@@ -147,11 +145,11 @@ func inOrder(s Setup, names []string) (order []Found) {
 	return order
 }
 
-// goesOn reports whether there is to be a schedule after so many.
+// goesOn reports whether there is to be a schedule after so many; a first one there always is, for none finds nothing.
 func goesOn(n, planned int, until time.Time) bool {
 	switch {
 	case *budget > 0:
-		return time.Now().Before(until)
+		return n == 0 || time.Now().Before(until)
 	case *schedules > 0:
 		return n < *schedules
 	}
@@ -172,6 +170,13 @@ type runner struct {
 // try returns the first violation.
 func (r *runner) try(s Schedule) string {
 	r.Helper()
+	if r.setup.servedDisk() >= 0 {
+		end, err := stall.Alone()
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer end()
+	}
 	if r.world == nil {
 		var err error
 		if r.world, err = newWorld(r.T, r.setup, r.tally, r.known, r.limits); err != nil {
@@ -185,6 +190,17 @@ func (r *runner) try(s Schedule) string {
 	r.history = r.world.log
 	r.end()
 	return wrong[0]
+}
+
+// shows checks that a schedule in which nothing was wrong could have shown something.
+func (r *runner) shows(s Schedule) {
+	r.Helper()
+	if r.setup.servedDisk() < 0 {
+		return
+	}
+	if vain := r.world.silence.vain(); vain != "" {
+		r.Errorf("the schedule of seed %d, profile %s, has tested nothing: %s", s.Seed, s.Profile, vain)
+	}
 }
 
 func (r *runner) end() {

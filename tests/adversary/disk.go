@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 // filler begins the names of files that fill a filesystem.
@@ -19,6 +21,7 @@ const filler = "foreign-"
 type disk struct {
 	dir, image, kind string
 	bytes            int64
+	server           *stall.Process // of what is served; nil for none
 }
 
 // makeDisks mounts memory for the images of the setup's filesystems, a small one for the driver's state, and these
@@ -33,7 +36,7 @@ func (w *world) makeDisks() error {
 		return err
 	}
 	for i, kind := range w.setup.Disks {
-		d := &disk{dir: w.path("server", fmt.Sprintf("disk-%d", i)), image: filepath.Join(memory, fmt.Sprint(i)),
+		d := &disk{dir: w.path(kind.server(), fmt.Sprintf("disk-%d", i)), image: filepath.Join(memory, fmt.Sprint(i)),
 			kind: kind.FSType, bytes: kind.MiB << 20}
 		w.disks = append(w.disks, d)
 		if err := d.make(); err != nil {
@@ -45,6 +48,9 @@ func (w *world) makeDisks() error {
 }
 
 func (d *disk) make() error {
+	if d.kind == servedKind {
+		return d.serve()
+	}
 	if err := errors.Join(os.MkdirAll(d.dir, 0o755), os.WriteFile(d.image, nil, 0o600),
 		os.Truncate(d.image, d.bytes)); err != nil {
 		return err

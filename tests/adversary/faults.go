@@ -21,6 +21,9 @@ import (
 // begin lets a fault come and go in the background, after the one that there is.
 func (w *world) begin(f Fault) {
 	w.faults.Go(func() {
+		if f.Late {
+			w.early.Wait()
+		}
 		<-time.After(f.After)
 		w.faulting.Lock()
 		defer w.faulting.Unlock()
@@ -46,7 +49,7 @@ func (w *world) begin(f Fault) {
 		if err != nil {
 			w.note("FAULT %s: %v", f.Kind, err)
 		} else {
-			<-time.After(f.For)
+			w.lasts(f.For)
 		}
 		if end != nil {
 			err = end()
@@ -54,6 +57,13 @@ func (w *world) begin(f Fault) {
 		w.active.Store("")
 		w.note("FAULT %s ends: %v", f.Kind, err)
 	})
+}
+
+// lasts waits for a time, but no longer than all is well: what a schedule has found is not found again by waiting.
+func (w *world) lasts(d time.Duration) {
+	for end := time.Now().Add(d); !w.failed() && time.Now().Before(end); {
+		<-time.After(min(time.Until(end), 50*time.Millisecond))
+	}
 }
 
 // onlyFull reports whether there is a fault, and it is that storage is full, or that the node's own records cannot be
@@ -100,6 +110,7 @@ func (w *world) modules() map[string]module {
 		"denied":      w.denied,
 		"cloud":       w.bad,
 		"unsteady":    w.unsteady,
+		"silent":      w.silent,
 	}
 }
 

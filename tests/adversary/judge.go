@@ -24,8 +24,10 @@ func (w *world) run(s Schedule) []string {
 	w.mu.Unlock()
 	actors := make([]*actor, len(s.Tracks))
 	var group sync.WaitGroup
+	w.early.Add(len(actors))
 	for i, steps := range s.Tracks {
 		actors[i] = newActor(w, i, steps)
+		actors[i].ready = sync.OnceFunc(w.early.Done)
 		group.Go(actors[i].run)
 	}
 	done := make(chan struct{})

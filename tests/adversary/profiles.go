@@ -26,7 +26,7 @@ func profiles() map[string]func(d dice) [][]Step {
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
 		"greedy": dice.greedy, "slow": dice.slow, "crowded": dice.crowded, "cloud": dice.cloudy,
 		"brimful": dice.brimful, "foreign": dice.foreign, "groups": dice.groups, "reading": dice.reading,
-		"changes": dice.changes, "clocks": dice.clocks, "denied": dice.denied,
+		"changes": dice.changes, "clocks": dice.clocks, "denied": dice.denied, "silent": dice.silent,
 	}
 }
 

@@ -17,6 +17,7 @@ const (
 	Clone    Op = "clone"    // a volume, as a new one
 	Use      Op = "use"      // stage and publish, and look at what is there
 	Leave    Op = "leave"    // unpublish and unstage
+	Cycle    Op = "cycle"    // use and leave, again and again until all is calm, or Count times before
 	Write    Op = "write"    // some files, one after the other
 	Fill     Op = "fill"     // many files, or large ones
 	Read     Op = "read"     // all that is there
@@ -73,6 +74,7 @@ type Fault struct {
 	On    int // which filesystem, pool or share
 	After time.Duration
 	For   time.Duration
+	Late  bool // After begins once each track has come to a Cycle, or has ended
 }
 
 // Schedule is all that happens.
@@ -103,7 +105,7 @@ func (s Step) String() string {
 		text += fmt.Sprintf(" class %d, %d MiB, raw %t", s.Class, s.MiB, s.Raw)
 	case Restore, Clone, Snapshot, Forget:
 		text += fmt.Sprintf(" from %d", s.From)
-	case Write, Fill, Pause, Modify:
+	case Write, Fill, Pause, Modify, Cycle:
 		text += fmt.Sprintf(" x%d", s.Count)
 	default:
 	}
@@ -115,6 +117,9 @@ func (s Step) String() string {
 	}
 	if f := s.Fault; f != nil {
 		text += fmt.Sprintf(" FAULT %s on %d after %v for %v", f.Kind, f.On, f.After, f.For)
+		if f.Late {
+			text += ", late"
+		}
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -89,6 +90,49 @@ func TestShrink(t *testing.T) {
 	})
 	if short.size() != 2 || len(short.Tracks) != 1 {
 		t.Errorf("the shortest schedule is\n%s", short)
+	}
+}
+
+// TestShrinkGivesUp shows that a schedule is not tried again whose tries take most of the time, and find nothing.
+func TestShrinkGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewSchedule(overServedPool(), "silent", 1)
+		tries := 0
+		short := Shrink(s, "found", time.Now().Add(time.Minute), func(Schedule) string {
+			tries++
+			<-time.After(25 * time.Second)
+			return ""
+		})
+		if tries != 1 || short.size() != s.size() {
+			t.Errorf("it was tried %d times, and has %d steps of %d", tries, short.size(), s.size())
+		}
+	})
+}
+
+// TestLasts shows that a fault ends with the schedule that has found something.
+func TestLasts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, w := time.Now(), &world{}
+		if w.lasts(time.Second + time.Millisecond); time.Since(began) != time.Second+time.Millisecond {
+			t.Errorf("it lasts %v", time.Since(began))
+		}
+		go func() { <-time.After(time.Second); w.blame("something") }()
+		if w.lasts(20 * time.Second); time.Since(began) > 3*time.Second {
+			t.Errorf("it lasts %v, and something was wrong after 2 seconds", time.Since(began))
+		}
+	})
+}
+
+// TestGoesOn shows that each setup has a schedule, also where those before have taken all the time.
+func TestGoesOn(t *testing.T) {
+	before := *budget
+	t.Cleanup(func() { *budget = before })
+	*budget = time.Minute
+	over := time.Now().Add(-time.Second)
+	for n, want := range []bool{true, false} {
+		if got := goesOn(n, 1, over); got != want {
+			t.Errorf("after %d schedules and the time it goes on: %t, want %t", n, got, want)
+		}
 	}
 }
 

@@ -44,6 +44,8 @@ type Setup struct {
 	Zone string
 	// Scale is how many times larger volumes are than schedules say; by default once.
 	Scale int64
+	// Long leaves the setup out unless it or a profile is asked for: a schedule takes as long as all of another's.
+	Long bool
 	// Settles says that a source that is written to is refused only while it is: then callers ask again, as
 	// csi-snapshotter does.
 	Settles bool
@@ -61,9 +63,12 @@ type Found struct {
 
 // Disk is a filesystem that a setup needs.
 type Disk struct {
-	FSType string
-	MiB    int64
+	FSType string // or servedKind
+	MiB    int64  // of no meaning for what is served
+	Server string // whose share it is, where it is one; by default server
 }
+
+func (d Disk) server() string { return cmp.Or(d.Server, "server") }
 
 // Class is a way in which users ask for volumes.
 type Class struct {
@@ -98,6 +103,7 @@ func Setups() []Setup {
 			Definition: just(memory.Definition), Config: plain},
 		overLocal("ext4"), overLocal("xfs"), overLocal("btrfs"),
 		overShares("nfs", false), overShares("nfs-apart", true), overStrictAPI(),
+		overServedPool(), overServedShare(),
 	}
 }
 
@@ -131,7 +137,8 @@ func setupNamed(name string) (Setup, error) {
 func overLocal(kind string) Setup {
 	pool := func(name string) map[string]string { return map[string]string{"pool": name} }
 	return Setup{
-		Name: "local-" + kind, Disks: []Disk{{kind, 512}, {"ext4", 128}}, Counts: true,
+		Name: "local-" + kind, Counts: true,
+		Disks: []Disk{{FSType: kind, MiB: 512}, {FSType: "ext4", MiB: 128}},
 		Classes: []Class{
 			{Parameters: pool("image"), Raw: true, Sized: true, Groups: true, Modified: readAhead()},
 			{Parameters: pool("directory")},
@@ -163,15 +170,14 @@ func localConfig(w *world, v Variant) string {
 
 // overShares has two shares of a server that directories stand for.
 func overShares(name string, apart bool) Setup {
-	class := func(share string) map[string]string {
-		return map[string]string{"server": "server", "share": "/" + share}
-	}
 	onDelete := func(does string) map[string]string { return map[string]string{"onDelete": does} }
-	first := Class{Parameters: class("disk-0"), Groups: true, Modified: onDelete("retain"), Undone: onDelete("delete")}
+	first := Class{Parameters: share("server", "disk-0"), Groups: true, Modified: onDelete("retain"),
+		Undone: onDelete("delete")}
 	first.Retains = true
 	s := Setup{
-		Name: name, Apart: apart, Settles: true, Ages: "/staging/", Disks: []Disk{{"ext4", 192}, {"ext4", 64}},
-		Classes:  []Class{first, {Parameters: class("disk-1"), Disk: 1, Aside: true}},
+		Name: name, Apart: apart, Settles: true, Ages: "/staging/",
+		Disks:    []Disk{{FSType: "ext4", MiB: 192}, {FSType: "ext4", MiB: 64}},
+		Classes:  []Class{first, {Parameters: share("server", "disk-1"), Disk: 1, Aside: true}},
 		Profiles: "calls churn copies storage brimful config crowded slow groups",
 		Definition: func(root string) backends.Definition {
 			return nfs.DefinitionOver(standin.Servers(root))
@@ -184,6 +190,11 @@ func overShares(name string, apart bool) Setup {
 		s.Found = []Found{{"copies", 770004}}
 	}
 	return s
+}
+
+// share are the parameters of a class.
+func share(server, name string) map[string]string {
+	return map[string]string{"server": server, "share": "/" + name}
 }
 
 // overKernel has the same shares behind this kernel's server, and reaches them as its client. Their disks stay as they
@@ -207,18 +218,18 @@ func overKernel(apart bool) Setup {
 }
 
 // sharesConfig names the shares, so that a list knows them before they are used. No volume is made by these names.
-func sharesConfig(_ *world, v Variant) string {
-	share := func(name, path string) string {
-		return fmt.Sprintf("- {name: %s, server: server, share: /%s}\n", name, path)
+func sharesConfig(w *world, v Variant) string {
+	share := func(name string, disk int) string {
+		return fmt.Sprintf("- {name: %s, server: %s, share: /disk-%d}\n", name, w.setup.Disks[disk].server(), disk)
 	}
-	first, last := share("disk-0", "disk-0"), share("disk-1", "disk-1")
+	first, last := share("disk-0", 0), share("disk-1", 1)
 	switch v {
 	case Missing:
 		last = ""
 	case Renamed:
-		last = share("other", "disk-1")
+		last = share("other", 1)
 	case Added:
-		last += share("more", "disk-0")
+		last += share("more", 0)
 	case Empty:
 		return ""
 	case Proper:

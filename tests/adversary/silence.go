@@ -12,6 +12,8 @@ type silence struct {
 	disk  *disk // nil for none
 	began time.Time
 	ended time.Time // zero while it lasts
+	// How often a volume came into use and went out of it meanwhile: one of that disk, and one of another.
+	own, others int
 }
 
 // within is how much of the time between two is silent.
@@ -51,4 +53,31 @@ func (w *world) isHeard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.silence.ended = time.Now()
+}
+
+// turned notes that a volume of a disk has come into use and gone out of it since a time. Of another disk than the
+// silent one this counts if it began in the silence.
+func (w *world) turned(d *disk, began time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch s := &w.silence; {
+	case s.disk == nil || s.within(began, time.Now()) <= 0:
+	case d == s.disk:
+		s.own++
+	case began.After(s.began):
+		s.others++
+	}
+}
+
+// vain says why a schedule with such a silence has tested nothing; empty if it has.
+func (s silence) vain() string {
+	switch {
+	case s.disk == nil:
+		return "no server fell silent"
+	case s.own == 0:
+		return "no volume of the silent server came into use and went out of it"
+	case s.others == 0:
+		return "no other volume came into use and went out of it while the server was silent"
+	}
+	return ""
 }

@@ -88,3 +88,70 @@ func TestRequestFor(t *testing.T) {
 		}
 	}
 }
+
+// TestVain has volumes come into use and go out of it beside a server that is silent from the fifth second to the
+// eighteenth, and looks whether that could have shown anything.
+func TestVain(t *testing.T) {
+	own, silent := &disk{}, &disk{}
+	type turn struct {
+		disk     *disk
+		at, till int // seconds
+	}
+	for name, test := range map[string]struct {
+		turns []turn // by their ends
+		want  string
+	}{
+		"both":                              {[]turn{{own, 6, 7}, {silent, 4, 19}}, ""},
+		"none":                              {nil, "no volume of the silent server"},
+		"the silent server's alone":         {[]turn{{silent, 4, 19}}, "no other volume"},
+		"the silent server's beside before": {[]turn{{own, 4, 6}, {silent, 4, 19}}, "no other volume"},
+		"the silent server's beside later":  {[]turn{{silent, 4, 19}, {own, 18, 20}}, "no other volume"},
+		"others alone":                      {[]turn{{own, 6, 7}}, "no volume of the silent server"},
+		"others, and it before and later": {[]turn{{silent, 2, 5}, {own, 6, 7}, {silent, 18, 20}},
+			"no volume of the silent server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
+				w := &world{silence: silence{disk: silent, began: at(5), ended: at(18)}}
+				for _, turn := range test.turns {
+					<-time.After(time.Until(at(turn.till)))
+					w.turned(turn.disk, at(turn.at))
+				}
+				if vain := w.silence.vain(); (vain == "") != (test.want == "") || !strings.Contains(vain, test.want) {
+					t.Errorf("%q, want %q", vain, test.want)
+				}
+			})
+		})
+	}
+	if vain := (silence{}).vain(); vain != "no server fell silent" {
+		t.Errorf("without a silence: %q", vain)
+	}
+}
+
+// TestLateFault has a fault wait for a track that takes long, and for one that comes to a Cycle, which lasts until all
+// is calm.
+func TestLateFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{tally: NewTally(), limits: patient()}
+		fault := &Fault{Kind: "unknown", After: time.Second, Late: true}
+		wrong := w.run(Schedule{Tracks: [][]Step{{{Op: Pause, Count: 1, Fault: fault}}, {{Op: Pause, Count: 60_000}}}})
+		text := strings.Join(w.log, "\n")
+		if len(wrong) != 1 || !strings.Contains(text, "61.000 VIOLATION there is no fault") {
+			t.Errorf("want a fault after 61 seconds:\n%s", text)
+		}
+	})
+	ready := false
+	a := newActor(&world{}, 0, nil)
+	a.ready = func() { ready = true }
+	for count, want := range map[int]bool{0: true, 1000: false, 1001: true} {
+		if got := a.cyclesOn(Step{Op: Cycle, Count: count}, 1000); got != want {
+			t.Errorf("a Cycle of %d turns goes on after 1000: %t, want %t", count, got, want)
+		}
+	}
+	a.calm.Store(true)
+	if a.cycle(Step{Op: Cycle}, nil); !ready {
+		t.Error("a track that comes to a Cycle is not ready")
+	}
+}

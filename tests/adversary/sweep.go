@@ -1,8 +1,10 @@
 package adversary
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -49,6 +51,9 @@ func isLeft(d loops.Device) bool {
 		return abandoned(file)
 	}
 	name, err := attached.Name(d.Path, file)
+	if errors.Is(err, unix.ENOTCONN) { // A world's server, which ended with it, had a directory of the world's name.
+		return noneLives(filepath.Dir(os.TempDir()), file)
+	}
 	return err == nil && abandoned(name)
 }
 
@@ -82,10 +87,23 @@ func abandoned(path string) bool {
 		return false
 	}
 	number, _, _ := strings.Cut(rest, "/")
-	lock, err := os.Open(filepath.Join(os.TempDir(), prefix+"-"+number, "owner.lock"))
+	return !isHeld(filepath.Join(os.TempDir(), prefix+"-"+number, "owner.lock"))
+}
+
+// noneLives reports whether a path begins with a world's name, and no run whose temporary files are below a directory
+// has one of that name whose owner is alive: the path does not say whose it was.
+func noneLives(runs, path string) bool {
+	world, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	locks, err := filepath.Glob(filepath.Join(runs, "*", world, "owner.lock"))
+	return err == nil && strings.HasPrefix(world, prefix+"-") && !slices.ContainsFunc(locks, isHeld)
+}
+
+// isHeld reports whether somebody has the lock of a file, or it cannot be told.
+func isHeld(path string) bool {
+	lock, err := os.Open(path)
 	if err != nil {
-		return os.IsNotExist(err)
+		return !os.IsNotExist(err)
 	}
 	defer lock.Close() //nolint:errcheck // the lock goes with it
-	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil
+	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
 }

@@ -142,3 +142,55 @@ func orphan(t *testing.T, dir string) (device string) {
 	}
 	return device
 }
+
+// TestSweepFreesWhatAServerLeft has a loop device hold a file of a dead world's server, which is gone with its mount.
+func TestSweepFreesWhatAServerLeft(t *testing.T) {
+	end, err := stall.Alone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	server, err := stall.ServeAt(t.TempDir(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := filepath.Join(server.Dir, prefix+"-0")
+	if err := os.Mkdir(world, 0o700); err != nil {
+		t.Error(err)
+	}
+	device := attach(t, filepath.Join(world, t.Name()))
+	if err := server.Close(); err != nil {
+		t.Error(err)
+	}
+	sweepUntilFree(t, device)
+}
+
+// TestNoneLives tells the worlds of servers that are gone from those of runs beside this one.
+func TestNoneLives(t *testing.T) {
+	runs := t.TempDir()
+	for world, lives := range map[string]bool{prefix + "-1": true, prefix + "-2": false} {
+		dir := filepath.Join(runs, "ns7", world)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		lock, err := os.Create(filepath.Join(dir, "owner.lock"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = lock.Close() }) // nothing was written to it
+		if lives && unix.Flock(int(lock.Fd()), unix.LOCK_EX) != nil {
+			t.Fatal("the lock cannot be had")
+		}
+	}
+	for path, want := range map[string]bool{
+		"/" + prefix + "-1/image":      false,
+		"/" + prefix + "-2/image":      true,
+		"/" + prefix + "-3/image":      true,
+		"/pool/" + prefix + "-3/image": false,
+		"/image":                       false,
+	} {
+		if got := noneLives(runs, path); got != want {
+			t.Errorf("nobody lives whose %s it was: %t, want %t", path, got, want)
+		}
+	}
+}

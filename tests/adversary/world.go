@@ -43,6 +43,7 @@ type world struct {
 	active          atomic.Value // the kind of fault that there is
 	faulting        sync.Mutex   // one fault at a time
 	faults          sync.WaitGroup
+	early           sync.WaitGroup // tracks that have not come to a Cycle yet
 
 	mu      sync.Mutex
 	ledger  ledger
@@ -117,16 +118,16 @@ func (w *world) settleIn() error {
 
 // close takes all down.
 func (w *world) close() error {
+	problems := []error{w.resume()} // Who waits for a server does not end.
 	w.killAll()
 	if w.cloud != nil {
 		w.cloud.api.Close()
 	}
-	var problems []error
 	for _, d := range slices.Backward(w.disks) {
 		problems = append(problems, d.lift())
 	}
 	w.workspace.Thaw()
-	problems = append(problems, w.detach(), w.unexport())
+	problems = append(problems, w.detach(), w.unexport(), w.endServers())
 	return errors.Join(append(problems, w.workspace.Remove())...)
 }
 
