@@ -11,8 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// IsAbsent reports whether the share that the Spec names has no volume of the name, nor gets it. Whatever topology is
-// required, no call for the Spec makes it on another. Nothing is proven of a share that is not known.
+// IsAbsent reports whether the share that the Spec names has no volume of this name and will not get one. Whatever
+// topology is required, no call for the Spec creates it on another share. Nothing is proven about an unknown share.
 func (e *controllerSide) IsAbsent(ctx context.Context, spec backends.Spec) bool {
 	p, err := e.target(spec)
 	if err == nil {
@@ -21,20 +21,20 @@ func (e *controllerSide) IsAbsent(ctx context.Context, spec backends.Spec) bool 
 	return e.unproven.told(ctx, p, volumeKind, spec.Name, err)
 }
 
-// IsSnapshotAbsent reports the same of a snapshot, on the share of its volume.
+// IsSnapshotAbsent reports the same for a snapshot, on the share of its volume.
 func (e *controllerSide) IsSnapshotAbsent(ctx context.Context, spec backends.SnapshotSpec) bool {
 	hd, err := e.parse(volumeKind, spec.Volume)
 	return e.isAbsentBeside(ctx, hd, err, snapshotKind, spec.Name)
 }
 
-// IsGroupAbsent reports the same of a group, on the share of its volumes.
+// IsGroupAbsent reports the same for a group, on the share of its volumes.
 func (e *controllerSide) IsGroupAbsent(ctx context.Context, spec backends.GroupSpec) bool {
 	hd, err := e.shareOf(spec.Volumes)
 	return e.isAbsentBeside(ctx, hd, err, groupKind, spec.Name)
 }
 
-// isAbsentBeside reports whether there is nothing of the name on a volume's share, nor comes to be. The handle says
-// which share that is, unless it failed to.
+// isAbsentBeside reports whether no item of the name exists on a volume's share or will exist there. The handle names
+// the share, unless err says that it could not be parsed.
 func (e *controllerSide) isAbsentBeside(ctx context.Context, hd handle, err error, k kind, name string) bool {
 	p := place{hd.address, hd.share}
 	if err == nil {
@@ -43,16 +43,16 @@ func (e *controllerSide) isAbsentBeside(ctx context.Context, hd handle, err erro
 	return e.unproven.told(ctx, p, k, name, err)
 }
 
-// lookAt fails unless there is nothing of the name on the share at a place, and nothing comes of any call. It looks
-// while no other look works on that share: a flood of refusals costs the server one look at a time, and takes no turns
-// from other calls. Kinds: as absent and Pool.With; Busy beside another look, which is errLooking.
+// lookAt fails unless the share at a place has no item of the name and no call will create one. Only one look at a
+// share runs at a time. So a flood of refusals costs the server one look at a time, and takes no turns from other
+// calls. Kinds: as absent and Pool.With; Busy beside another look, which is errLooking.
 func (e *engine) lookAt(ctx context.Context, p place, k kind, name string,
 	home func(s *share.Share) (*share.Home, error)) error {
 	ended, err := e.onlyLook(p)
 	if err != nil {
 		return err
 	}
-	// A look that outlives its call has all calls on the share refused, and so the next look too.
+	// After a look that outlives its call, all calls on the share are refused, including the next look.
 	defer ended()
 	ctx, cancel := looking(ctx)
 	defer cancel()
@@ -67,10 +67,10 @@ func (e *engine) lookAt(ctx context.Context, p place, k kind, name string,
 		})
 }
 
-// errLooking says that another look works on the share.
+// errLooking says that another look at the share is under way.
 var errLooking = errors.New("another look at the share is under way: ask again")
 
-// onlyLook has this look be the only one on a share until ended is called. Kinds: Busy beside another one.
+// onlyLook makes this the only look at a share until ended is called. Kinds: Busy beside another one.
 func (e *engine) onlyLook(p place) (ended func(), err error) {
 	ended, ok, _ := e.locks.TryLock("a look at " + p.Server + ":" + p.Path)
 	if !ok {
@@ -79,11 +79,11 @@ func (e *engine) onlyLook(p place) (ended func(), err error) {
 	return ended, nil
 }
 
-// leastLook is how long a look has at least. With less it is not begun.
+// leastLook is the minimum time of a look. A look with less time is not begun.
 const leastLook = time.Second
 
-// looking is the context of a look, which has half of the time that the call has left: the refusal is heard whatever
-// becomes of it.
+// looking returns the context of a look. It has half of the time that the call has left, so that the caller gets the
+// refusal in any case.
 func looking(call context.Context) (context.Context, context.CancelFunc) {
 	until, limited := call.Deadline()
 	if !limited {
@@ -96,9 +96,9 @@ func looking(call context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(call, half)
 }
 
-// homeKnown is the home on the share at a place where this process has made something, or found it by its name or its
-// handle. What is not known so may be an empty directory that a server exports in the place of the right share, whose
-// disk is away, and says nothing of what is on that one. Kinds: Unavailable.
+// homeKnown returns the home of a share on which this process has created an item, or has found one by its name or its
+// handle. Any other home may be in an empty directory that a server exports in place of the right share, because the
+// share's disk is not mounted. It says nothing about that share's items. Kinds: Unavailable.
 func (e *engine) homeKnown(s *share.Share, p place) (*share.Home, error) {
 	h, err := homeOn(s)
 	if err == nil && !e.known.confirms(p, h.Identity()) {
@@ -109,18 +109,18 @@ func (e *engine) homeKnown(s *share.Share, p place) (*share.Home, error) {
 	return h, err
 }
 
-// absent fails unless there is nothing of the name on the share, and nothing comes of any call. What other controllers
-// were called for before comes to nothing without their permits, which end first. An attempt that has its token may be
-// published yet: the copy of a call that will come again, as a rule, so that it is not ended. Changes of a volume are
-// ended, also of one that is there, since one that is late would bring back what was just buried. A look that is turned
-// away is none for a creation: nobody is told to ask for that again. Kinds: Busy; those of the looks.
+// absent fails unless the share has no item of the name and no call will create one. It first ends the permits of other
+// controllers: without them, their earlier calls have no effect. An attempt with a token is not ended: it may still be
+// published, and is usually the copy of a call that will be retried. Changes of a volume are ended, even if the volume
+// exists, because a late change would bring back a record that was just buried. Refusing a look is not refusing a
+// creation: no caller is told to retry that. Kinds: Busy; those of the looks.
 func (m *making) absent(ctx context.Context, k kind, name string) error {
 	m.home = m.home.Until(ctx)
 	id, err := m.home.ID(string(k), name)
 	if err != nil {
 		return err
 	}
-	unlock, err := m.tryLock(m.share, k, id) // What is listed does not change by a look.
+	unlock, err := m.tryLock(m.share, k, id) // A look does not change the list.
 	if err != nil {
 		return err
 	}
@@ -150,9 +150,9 @@ func (m *making) absent(ctx context.Context, k kind, name string) error {
 	return m.stillLeads(m.home, k.calls(), turn)
 }
 
-// begun reports whether an attempt at the thing with the ID is under way, or a dead one has left its token. Those of an
-// earlier version of the driver have a record in making. Kinds: Unavailable where another share is in the place of this
-// one, which has none, or has another key than it had, so that the thing has another ID.
+// begun reports whether an attempt at the item with the ID is under way, or a dead one has left its token. Attempts of
+// an earlier version of the driver have a record in making. Kinds: Unavailable if another share is in the place of this
+// one and thus has no attempts, or if the share's key has changed and the item thus has another ID.
 func (m *making) begun(k kind, id string) (bool, error) {
 	_, err := m.home.Look(share.Making, string(k)+"-"+id+suffix)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -165,9 +165,9 @@ func (m *making) begun(k kind, id string) (bool, error) {
 	return len(tokens) > 0, err
 }
 
-// stillLeads fails unless our permit of the turn is on the share, and no other for such calls is. It shows controllers
-// that hear of an earlier call only now that others were called since. On a full share there may be none; and one that
-// was made anew since the turn does not show that nobody was called in between. Kinds: Busy.
+// stillLeads fails unless our permit of the turn is on the share, and is the only one for such calls. The permit shows
+// controllers that receive an earlier call only now that others were called since. A full share may have no permit. A
+// permit that was recreated since the turn does not show that no other was called in between. Kinds: Busy.
 func (e *engine) stillLeads(h *share.Home, c class, turn uint64) error {
 	p := e.permits.on(h, c)
 	p.mu.Lock()

@@ -10,19 +10,19 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// making is one thing on its way from nothing to its place.
+// making is the creation of one item.
 type making struct {
 	*engine
 	share   *share.Share
 	home    *share.Home
 	place   place
 	origins []origin // one for each directory that is copied; none for an empty volume
-	// required is how many bytes must be free before.
+	// required is how many bytes must be free before the attempt.
 	required int64
-	turn     uint64 // of the permit for it
+	turn     uint64 // of its permit
 }
 
-// make makes the thing with the ID as planned, unless it is there. Kinds: Exists; Busy; the plan's.
+// make creates the item with the ID as planned, unless it exists. Kinds: Exists; Busy; the plan's.
 func (m *making) make(ctx context.Context, k kind, id string, plan func() (*record, error)) (*record, error) {
 	unlock, err := m.lock(m.share, k, id)
 	if err != nil {
@@ -36,7 +36,7 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 	return r, m.refused(k, id, err)
 }
 
-// attempt begins to make the thing, or goes on.
+// attempt begins to create the item, or resumes an earlier attempt.
 func (m *making) attempt(ctx context.Context, k kind, id string, plan func() (*record, error)) (*record, error) {
 	job := m.share.Address.String() + " " + string(k) + " " + id
 	var want *record
@@ -47,7 +47,7 @@ func (m *making) attempt(ctx context.Context, k kind, id string, plan func() (*r
 	switch {
 	case err != nil && again(err):
 		return nil, err
-	case err != nil: // It is there, or cannot be: a copy that waits for the next call is of no use.
+	case err != nil: // It exists, or cannot exist: a copy for the next call is of no use.
 		m.copies.drop(job)
 		return nil, err
 	case len(m.origins) == 0:
@@ -56,7 +56,7 @@ func (m *making) attempt(ctx context.Context, k kind, id string, plan func() (*r
 	return m.makeCopy(ctx, job, want)
 }
 
-// again reports whether the next call may have another outcome without anybody's doing.
+// again reports whether the next call may have another outcome without any change by a user.
 func again(err error) bool {
 	switch classify(err) {
 	case backends.Busy, backends.Unavailable, backends.Unknown:
@@ -81,7 +81,7 @@ func (m *making) makeCopy(ctx context.Context, job string, want *record) (*recor
 		return nil, err
 	}
 	if err = m.unlessFenced(r, m.publish(ctx, r)); err != nil && again(err) && !errors.Is(err, errFenced) {
-		return nil, err // The next call tries it again with the same copy.
+		return nil, err // The next call retries with the same copy.
 	}
 	if err != nil {
 		m.copies.drop(job)
@@ -91,7 +91,7 @@ func (m *making) makeCopy(ctx context.Context, job string, want *record) (*recor
 	return r, nil
 }
 
-// sameAs reports whether two attempts are at the same.
+// sameAs reports whether two attempts create the same item.
 func (r *record) sameAs(want *record) bool {
 	a, b := *r, *want
 	for _, one := range []*record{&a, &b} {

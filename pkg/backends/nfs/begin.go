@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// draft makes all that publish needs. Kinds: Exists; Exhausted.
+// draft creates everything that publish needs. Kinds: Exists; Exhausted.
 func (m *making) draft(ctx context.Context, r *record) error {
 	if err := m.begin(r); err != nil {
 		return err
@@ -39,8 +39,9 @@ func (m *making) fill(ctx context.Context, r *record, progress *tree.Progress) e
 	return nil
 }
 
-// begin writes the attempt's token, which is the record that publish needs, and ends all earlier attempts at the same.
-// The draft comes afterwards: one without a token is nobody's. Kinds: Exists; Exhausted where there is no room.
+// begin writes the attempt's token, which is the record that publish needs, and ends all earlier attempts at the same
+// item. The draft comes afterwards, because a draft without a token belongs to no attempt. Kinds: Exists; Exhausted
+// where there is no room.
 func (m *making) begin(r *record) error {
 	if err := m.room(); err != nil {
 		return err
@@ -59,7 +60,7 @@ func (m *making) begin(r *record) error {
 	return m.free(r.Kind, r.ID)
 }
 
-// free reports as Exists that there is something of that ID, which is in its place then. Kinds: Exists; as anywhere.
+// free fails if an item has that ID, after moving it to its place. Kinds: Exists; as anywhere.
 func (m *making) free(k kind, id string) error {
 	r, err := m.anywhere(m.home, k, id)
 	if errors.Is(err, fs.ErrNotExist) {

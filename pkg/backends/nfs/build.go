@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// reserve takes the directory of a volume, and makes the directories above it. Kinds: Invalid for what is not the
-// driver's, or is another volume's; Busy.
+// reserve claims the directory of a volume, and creates its parent directories. Kinds: Invalid for a directory that is
+// not the driver's, or is another volume's; Busy.
 func (m *making) reserve(r *record) error {
 	if err := m.claim(r); err != nil {
 		return err
@@ -40,7 +40,7 @@ func notOurs(dir string, s *share.Share) error {
 			"one with ${pv.metadata.name}", dir, s.Address)
 }
 
-// exists reports whether there is something of that name, which is the driver's own but for its last element.
+// exists reports whether the name exists. All of its elements except the last must be the driver's own.
 func exists(dir *os.File, name string) (bool, error) {
 	_, err := safepath.NewRoot(dir).Lstat(name, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -49,13 +49,13 @@ func exists(dir *os.File, name string) (bool, error) {
 	return err == nil, err
 }
 
-// claimOf is the name of the claim on a directory.
+// claimOf returns the name of the claim on a directory.
 func claimOf(subDir string) string {
 	sum := sha256.Sum256([]byte(subDir))
 	return hex.EncodeToString(sum[:16])
 }
 
-// claim takes the directory for the volume. Kinds: Invalid when it is another volume's; Busy while that is being
+// claim claims the directory for the volume. Kinds: Invalid when it is another volume's; Busy while that is being
 // removed or made.
 func (m *making) claim(r *record) error {
 	name := claimOf(r.SubDir)
@@ -72,7 +72,7 @@ func (m *making) claim(r *record) error {
 	return m.taken(holder, r)
 }
 
-// unclaimDead gives a directory free whose holder is not there and will not be.
+// unclaimDead releases a directory whose holder does not exist and will not.
 func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string) error {
 	if dead, err := e.dead(h, holder); err != nil || !dead {
 		return err
@@ -80,9 +80,9 @@ func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string)
 	return unclaim(s, h, name, holder)
 }
 
-// dead reports whether a volume is not there and will not be: it has no token, and no record. The order is that in
-// which a volume goes through them; a late deletion may have moved the record away, which is put back. Those in making
-// are of an earlier version of the driver. Kinds: Busy where a record was put back.
+// dead reports whether a volume does not exist and will not: it has no token, and no record. The order of the folders
+// is that in which a volume goes through them. If a late deletion has moved the record away, it is put back. Records in
+// making are of an earlier version of the driver. Kinds: Busy where a record was put back.
 func (e *engine) dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	places := [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id}, {share.Volumes, id},
@@ -98,7 +98,7 @@ func (e *engine) dead(h *share.Home, key string) (bool, error) {
 	return err == nil && !lives, err
 }
 
-// anyOf reports whether one of the records, each a folder and a name, is there and has the turn.
+// anyOf reports whether one of the records, each a folder and a name, exists and has the turn.
 func anyOf(h *share.Home, turn string, places [][2]string) (bool, error) {
 	for _, at := range places {
 		r, err := read(h, at[0], at[1]+suffix)
@@ -113,7 +113,7 @@ func anyOf(h *share.Home, turn string, places [][2]string) (bool, error) {
 	return false, nil
 }
 
-// taken says whose a directory is.
+// taken returns the failure that names the holder of a directory.
 func (m *making) taken(holder string, r *record) error {
 	id, _, _ := strings.Cut(holder, "-")
 	other, err := read(m.home, share.Volumes, id+suffix)
@@ -127,9 +127,9 @@ func (m *making) taken(holder string, r *record) error {
 		r.SubDir)
 }
 
-// parent opens the directory that is to hold the volume's, and makes what is missing of it. It may not be in another
-// volume: a pod could change there what the driver relies on. Claims are looked at after the directories are there, so
-// that of two volumes of which one would be inside the other one notices. Kinds: Invalid.
+// parent opens the parent of the volume's directory, and creates its missing elements. It may not be in another volume,
+// because a pod could change there what the driver relies on. Claims are checked after the directories exist. So of two
+// volumes of which one would be inside the other, at least one notices. Kinds: Invalid.
 func (m *making) parent(subDir string) (*os.File, error) {
 	dir := path.Dir(subDir)
 	if dir == "." {
@@ -145,7 +145,7 @@ func (m *making) parent(subDir string) (*os.File, error) {
 	return openDir(m.share, dir)
 }
 
-// openDir opens a directory of the share that must be there: that it is not says nothing about volumes.
+// openDir opens a directory of the share that must exist: its absence says nothing about volumes.
 func openDir(s *share.Share, dir string) (*os.File, error) {
 	file, err := safepath.OpenBeneath(s.Dir(), dir)
 	if backends.Is(err, backends.NotFound) {
@@ -176,7 +176,7 @@ func (m *making) parentAt(at string) error {
 		m.share.Address)
 }
 
-// fileMode is permissions as package os has them.
+// fileMode converts permissions to those of package os.
 func fileMode(mode uint32) os.FileMode {
 	m := os.FileMode(mode & 0o777)
 	for bit, flag := range map[uint32]os.FileMode{0o4000: os.ModeSetuid, 0o2000: os.ModeSetgid, 0o1000: os.ModeSticky} {

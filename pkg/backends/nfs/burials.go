@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// buriedMark is in the name of a record that somebody has just moved away to delete what it is of. Nobody else has
-	// the name, so that the move replaces nothing: who was stopped before it may move another thing's record than he
-	// meant. Versions of the driver without burials leave what has such a name in the trash alone.
+	// buriedMark is in the name of a record that was just moved away for the deletion of its item. The name is unique, so
+	// the move replaces nothing: a controller that was stopped before the move may move another item's record.
+	// Versions of the driver without burials leave files with such a name in the trash alone.
 	buriedMark = ".buried-"
 	// endedMark is in the name of a record in the trash that is about to be removed.
 	endedMark = ".ended-"
@@ -18,14 +18,14 @@ const (
 // buried is a record in the burials, or in the trash: its folder, and its name there.
 type buried struct{ folder, name string }
 
-// burialOf is a name for the record of the thing with the key, among the burials, that nobody has had.
+// burialOf returns a unique name among the burials for the record of the item with the key.
 func burialOf(key string) string {
 	id, turn, _ := strings.Cut(key, "-")
 	return id + buriedMark + turn + "-" + share.Random() + suffix
 }
 
-// buriedAs is the key of the thing that was to be deleted by who gave a record its name there, and the mark in that
-// name, if it has one; the key is empty for what is no record of a thing.
+// buriedAs returns the key of the item that was to be deleted under that name, and the mark in the name, if it has one.
+// The key is empty for a file that is no record.
 func buriedAs(name string) (key, mark string) {
 	base, isRecord := strings.CutSuffix(name, suffix)
 	if !isRecord {

@@ -10,9 +10,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// bury moves the record of something by way of the burials to the trash, by which it is gone. NFS moves whatever has
-// the name by now: if that is another thing's record, because this one was deleted and made anew meanwhile, it is put
-// back. Kinds: Busy then.
+// bury moves the record of an item by way of the burials to the trash, and then the item is gone. NFS moves whichever
+// file has the name by now. If that is another item's record, because this item was deleted and another created
+// meanwhile, it is put back. Kinds: Busy then.
 func (e *engine) bury(h *share.Home, r *record) error {
 	name := burialOf(r.key())
 	folder, err := h.Bury(r.Kind.folder(), r.ID+suffix, name)
@@ -25,12 +25,12 @@ func (e *engine) bury(h *share.Home, r *record) error {
 	return err
 }
 
-// errNotThere says that nobody may go on with a removal now: another controller's janitor has finished it, or somebody
-// has the record aside for a moment.
+// errNotThere says that the removal cannot continue now: another controller's janitor has finished it, or a look has
+// moved the record aside for a moment.
 var errNotThere = errors.New("its record is not in the trash now")
 
-// buryAgain moves the record of a volume that is in the trash there again, as long as changes that were under way bring
-// it back, and is what it says then: that was acknowledged last, and decides what becomes of the data. It fails with
+// buryAgain moves the record of a volume in the trash there again, as long as concurrent changes bring it back, and
+// returns its last version. That version was acknowledged last, and decides what happens to the data. It fails with
 // errNotThere when the record is not in the trash.
 func (e *engine) buryAgain(h *share.Home, r *record) (*record, error) {
 	for {
@@ -61,10 +61,10 @@ func (e *engine) buryAgain(h *share.Home, r *record) (*record, error) {
 	return last, err
 }
 
-// end removes the record of what was removed, or keeps it with those of retained volumes, if that was in its place. A
-// controller that was stopped before may move another record to its name at any time: so it gets a name of its own
-// first, and is looked at there. One that an unfenced change has brought back among the volumes meanwhile is buried
-// once more: it decides then.
+// end removes the record of a removed item. The record of a retained volume that was in its place moves to the retained
+// ones. A controller that was stopped before may move another record to the usual name at any time, so the record gets
+// a unique name first and is checked there. A record that an unfenced change has brought back among the volumes
+// meanwhile is buried once more: it decides then.
 func (e *engine) end(h *share.Home, key string, placed bool) error {
 	name := key + endedMark + rand.Text() + suffix
 	if err := h.Move(share.Trash, key+suffix, share.Trash, name); err != nil {
@@ -85,7 +85,7 @@ func (e *engine) endAs(h *share.Home, key, name string, placed bool) error {
 		}
 		return err
 	}
-	// Whoever finds the volume there would find it without its data, and nothing would remove it again.
+	// A caller that finds the volume there would find it without its data, and the volume would never be removed.
 	now, err := read(h, r.Kind.folder(), r.ID+suffix)
 	if err == nil && now.Turn == r.Turn {
 		err = e.bury(h, now)

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// Expand records a larger size. NFS enforces none, so that there is nothing to do on the node. Kinds: NotFound;
-// OutOfRange; Exhausted; Busy.
+// Expand records a larger size. NFS enforces none, so the node has nothing to do. Kinds: NotFound; OutOfRange;
+// Exhausted; Busy.
 func (e *controllerSide) Expand(ctx context.Context, handle string,
 	wanted backends.CapacityRange) (result backends.Expansion, err error) {
 	defer annotate(&err, "expand volume", handle)
@@ -61,15 +61,16 @@ func (e *controllerSide) Modify(ctx context.Context, handle string, mutable any)
 	})
 }
 
-// applyTo sets what is given in a record.
+// applyTo sets the given parameters in a record.
 func (m Mutable) applyTo(r *record) {
 	if m.OnDelete != nil {
 		r.OnDelete = *m.OnDelete
 	}
 }
 
-// Capacity is what the server says is free on the share. Sizes are labels, so that volumes share it. What the query
-// asks for in vain has none. Kinds: Unavailable when the server does not answer.
+// Capacity returns the share's free space as reported by the server. Sizes are labels, so all volumes share it. The
+// capacity is zero if the query's parameters, access or topology are not possible. Kinds: Unavailable when the server
+// does not answer.
 func (e *controllerSide) Capacity(ctx context.Context,
 	query backends.CapacityQuery) (result backends.Capacity, err error) {
 	defer annotate(&err, "tell the capacity", "")

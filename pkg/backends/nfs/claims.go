@@ -11,10 +11,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// straysTold is how long the log says no more of files among the claims of a share.
+// straysTold is the minimum time between two log lines about stray files among the claims of a share.
 const straysTold = time.Hour
 
-// claims gives up claims of nobody: a process ended just between taking one and publishing its volume.
+// claims removes claims without a holder, which a process leaves if it ends between claiming a directory and publishing
+// the volume.
 func (j *janitors) claims(s *share.Share, h *share.Home) error {
 	names, err := h.Names(share.Claims, "")
 	if err != nil {
@@ -44,7 +45,7 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 			continue
 		}
 		switch err := j.engine.unclaimDead(s, h, name, holder); {
-		case backends.Is(err, backends.Busy): // Another is at it, who may not finish.
+		case backends.Is(err, backends.Busy): // Another controller works on it, and may not finish.
 			busy = errors.Join(busy, err)
 		case err != nil:
 			if err = j.leave(s, holder, err); err != nil {
@@ -55,15 +56,15 @@ func (j *janitors) claims(s *share.Share, h *share.Home) error {
 	return errors.Join(busy, j.unclaimed(s, h, slices.DeleteFunc(volumes, func(id string) bool { return held[id] })))
 }
 
-// tellOfStrays says in the log, now and then, how many files among the claims are none, and what one of them is: who
-// may write to a share can make any number of them.
+// tellOfStrays occasionally logs how many files among the claims are not claims, with an example. A user with write
+// access to a share can create any number of them.
 func (j *janitors) tellOfStrays(share string, count int, one error) {
 	if count > 0 && j.tellDue(share) {
 		j.engine.log.Warn("what is no claim is left alone", "share", share, "count", count, "error", one)
 	}
 }
 
-// tellDue reports whether it is time to tell of strays, and notes that it is done.
+// tellDue reports whether a log line about strays is due, and notes that it is written.
 func (j *janitors) tellDue(share string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -74,12 +75,12 @@ func (j *janitors) tellDue(share string) bool {
 	return true
 }
 
-// mostTold is how many volumes without a claim the log names at a time.
+// mostTold is the maximum number of volumes without a claim that are logged at a time.
 const mostTold = 10
 
-// unclaimed says in the log which of the volumes have lost their claims: somebody has removed them, or a backup that
-// knows no symbolic links was restored. None is made again: another volume, or what was kept of one, may be inside the
-// directory by now, and would go with it when this one is deleted.
+// unclaimed logs the volumes that have lost their claims: a user has removed them, or a backup without symbolic links
+// was restored. The claims are not recreated. Another volume, or the retained data of one, may be inside the directory
+// by now, and would be deleted with this volume.
 func (j *janitors) unclaimed(s *share.Share, h *share.Home, ids []string) error {
 	told := 0
 	for _, id := range ids {
@@ -102,10 +103,11 @@ func (j *janitors) unclaimed(s *share.Share, h *share.Home, ids []string) error 
 	return nil
 }
 
-// withoutClaim is the record of a volume that is there and has no claim, and who holds that; nil where it has one.
+// withoutClaim returns the record of an existing volume without a claim, and the holder of the claim; nil if the volume
+// has its claim.
 func withoutClaim(h *share.Home, id string) (r *record, holder string, err error) {
 	r, err = read(h, share.Volumes, id+suffix)
-	if errors.Is(err, fs.ErrNotExist) || backends.Is(err, backends.Unusable) { // Its health says what is wrong with it.
+	if errors.Is(err, fs.ErrNotExist) || backends.Is(err, backends.Unusable) { // The volume's health reports the problem.
 		return nil, "", nil
 	}
 	if err != nil {
@@ -118,7 +120,7 @@ func withoutClaim(h *share.Home, id string) (r *record, holder string, err error
 	if err != nil || holder == r.key() {
 		return nil, "", err
 	}
-	now, err := read(h, share.Volumes, id+suffix) // Whoever deletes it drops the claim after the record has gone.
+	now, err := read(h, share.Volumes, id+suffix) // A deletion drops the claim after the record is gone.
 	if err != nil || now.Turn != r.Turn {
 		return nil, "", ignoreGone(err)
 	}

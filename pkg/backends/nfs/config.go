@@ -9,38 +9,39 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// maxConnections is the most that the kernel has to one server (NFS_MAX_CONNECTIONS).
+// maxConnections is the kernel's limit of connections to one server (NFS_MAX_CONNECTIONS).
 const maxConnections = 16
 
 // Config is the backend's configuration, as --config holds it in YAML. Controller and nodes need the same.
 type Config struct {
-	// Shares are shares with a name, for the class parameter shareName, and for addresses that are too long for a handle.
-	// No static volume may be their root, or lie above it.
-	// They are enumerated, and their trash is removed, from the start, whereas that of others is once they have been used.
+	// Shares are shares with a name, for the class parameter shareName and for addresses that are too long for a handle.
+	// No static volume may be their root, or lie above it. They are enumerated, and their trash is removed, from the
+	// start; for other shares both begin with their first use.
 	Shares []ShareConfig `json:"shares,omitempty"`
-	// OnlyShares refuses every other share, whoever names it: a class, a handle, a static volume; of that also directories
-	// of these shares by a path of their own.
+	// OnlyShares refuses every other share, whether a class, a handle or a static volume names it. A static volume may
+	// also name a directory of one of these shares as its share.
 	OnlyShares bool `json:"onlyShares,omitempty"`
-	// Patience is how long an attempt has shown no life that is taken for dead; 0 is five minutes. No file sets it: it is
-	// for tests, which have no five minutes.
+	// Patience is how long an attempt may show no sign of life before it counts as dead; 0 is five minutes. It cannot be
+	// set in a file: it is for tests, which cannot wait five minutes.
 	Patience time.Duration `json:"-"`
 }
 
 // ShareConfig describes a share.
 type ShareConfig struct {
-	// Name is what the class parameter shareName says: at most 63 of a-z, 0-9, "-" and ".", with a letter or digit at
-	// both ends. Handles contain it: what it names may move to another server, and must stay the same share.
+	// Name is the value of the class parameter shareName: at most 63 of a-z, 0-9, "-" and ".", with a letter or digit at
+	// both ends. Handles contain it. The share may move to another server, but the name must keep leading to the same
+	// share.
 	Name string `json:"name"`
 	// Server and Share are as the class parameters.
 	Server string `json:"server"`
 	Share  string `json:"share"`
 	// NFSVersion is as the class parameter nfsvers.
 	NFSVersion string `json:"nfsvers,omitempty"`
-	// Nconnect is how many connections the driver's own mounts ask for, 1 to 16; by default 1, and on nodes what the
-	// volume's class says. A controller shares the connections of its node with the pods there, and may be first: give
-	// what the classes say.
+	// Nconnect is the number of connections that the driver's own mounts request, 1 to 16; the default is 1, and on nodes
+	// the value of the volume's class. A controller shares the connections of its node with the pods there, and may mount
+	// first: use the value of the classes.
 	Nconnect int `json:"nconnect,omitempty"`
-	// Topology is from where the share can be reached, such as topology.kubernetes.io/zone: a; by default from everywhere.
+	// Topology says where the share can be reached from, such as topology.kubernetes.io/zone: a; by default everywhere.
 	Topology backends.Topology `json:"topology,omitempty"`
 }
 

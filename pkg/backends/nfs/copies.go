@@ -16,31 +16,31 @@ import (
 )
 
 const (
-	// copyWorkers is how many files of one copy are copied at a time.
+	// copyWorkers is the number of files of one copy that are copied at a time.
 	copyWorkers = 8
-	// atOnce is how many copies run on a filesystem of a server at a time, whichever of its exports they are on; others
-	// wait. Those of other filesystems do not: this one's server may be dead.
+	// atOnce is the number of copies that run on a filesystem of a server at a time, whichever of its exports they are on;
+	// others wait. Copies on other filesystems do not wait, because this one's server may be dead.
 	atOnce = 4
-	// maxCopies is how many copies on a filesystem the process knows at a time.
+	// maxCopies is the maximum number of copies on a filesystem that the process tracks at a time.
 	maxCopies = 256
 )
 
-// pace is how often the work in the background looks at what.
+// pace holds the intervals of the work in the background.
 type pace struct {
-	look     time.Duration // how often a copy looks for changes of its source, and for space
+	look     time.Duration // how often a copy checks for changes of its source, and for space
 	beat     time.Duration // how often an attempt shows that it is alive
-	kept     time.Duration // how long a copy goes on, or waits for being published, that no call asks for
-	patience time.Duration // how long an attempt has shown nothing that is taken for dead
+	kept     time.Duration // how long a copy continues, or waits to be published, without a call for it
+	patience time.Duration // how long an attempt may show no sign of life before it counts as dead
 }
 
-// paceOf is the pace at which the dead are known after so long, five minutes by default.
+// paceOf returns the pace for a patience, five minutes by default.
 func paceOf(patience time.Duration) pace {
 	patience = cmp.Or(patience, 5*time.Minute)
 	return pace{look: time.Second, beat: patience / 15, kept: 3 * patience, patience: patience}
 }
 
-// copies are the copies under way. A copy takes as long as it takes, and a request has a deadline: so a copy has a life
-// of its own, and each call that asks for it waits for a while. It belongs to this process: another one begins its own.
+// copies holds the copies under way. A request has a deadline, but a copy may take any time. So a copy runs on its own,
+// and each call that requests it waits for a while. It belongs to this process: another process begins its own.
 type copies struct {
 	pace  pace
 	entry func(ctx context.Context) // is called before each entry of a copy; may be nil
@@ -58,8 +58,9 @@ func newCopies(p pace) *copies {
 	return &copies{pace: p, life: life, stop: stop, turns: map[string]chan struct{}{}, jobs: map[string]*job{}}
 }
 
-// run waits for the copy that is known by the key, and begins it if it is not under way, or if that is of something
-// else. A failure is told once. Kinds: Busy, with its progress, when the context ends first; else the copy's own.
+// run waits for the copy with the key. It begins the copy if it is not under way, or if the one under way has another
+// record or source. A failure is reported once. Kinds: Busy, with its progress, when the context ends first; else the
+// copy's own.
 func (c *copies) run(ctx context.Context, key string, want *record, m *making) (*record, error) {
 	j, begun, err := c.join(key, want, m)
 	if err != nil {
@@ -85,7 +86,7 @@ func (c *copies) run(ctx context.Context, key string, want *record, m *making) (
 	return j.record, nil
 }
 
-// join is the copy for a call, and whether it has begun: if not, the call begins it.
+// join returns the copy for a call, and whether it has begun: if not, the call begins it.
 func (c *copies) join(key string, want *record, m *making) (j *job, begun bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +107,7 @@ func (c *copies) join(key string, want *record, m *making) (j *job, begun bool, 
 	return j, false, nil
 }
 
-// countOn is how many copies on a share's filesystem are known. It needs the lock.
+// countOn returns the number of copies on a share's filesystem. The caller holds the lock.
 func (c *copies) countOn(s *share.Share) (count int) {
 	for _, j := range c.jobs {
 		if j.where == s.Filesystem() {
@@ -116,9 +117,8 @@ func (c *copies) countOn(s *share.Share) (count int) {
 	return count
 }
 
-// begin takes the token for a copy, with the permit of the call that asks for it, and lets the copy wait for its turn.
-// That may be long: another controller may be called meanwhile, which ends permits, and tokens only of what it is
-// called for.
+// begin turns the permit of the call into the copy's token, and lets the copy wait for its turn. That may take long. If
+// another controller is called meanwhile, permits end, but only the tokens of the items of its calls.
 func (c *copies) begin(key string, j *job, m *making) error {
 	on, release, err := m.kept(j.life)
 	if err == nil {
@@ -138,7 +138,7 @@ func (c *copies) begin(key string, j *job, m *making) error {
 	return nil
 }
 
-// turnsOn has room for the copies that run on a share's filesystem at a time.
+// turnsOn returns a channel whose capacity is the number of copies that run on a share's filesystem at a time.
 func (c *copies) turnsOn(s *share.Share) chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,7 +149,7 @@ func (c *copies) turnsOn(s *share.Share) chan struct{} {
 	return c.turns[where]
 }
 
-// leave notes that a call does not wait any more.
+// leave notes that a call no longer waits.
 func (c *copies) leave(j *job) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -157,7 +157,7 @@ func (c *copies) leave(j *job) {
 	j.left = time.Now()
 }
 
-// drop ends a copy, whether it is under way or waits for being published.
+// drop ends a copy, whether it is under way or waits to be published.
 func (c *copies) drop(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -167,7 +167,7 @@ func (c *copies) drop(key string) {
 	}
 }
 
-// reads reports whether a copy of one of these is under way.
+// reads reports whether a copy of one of these items is under way.
 func (c *copies) reads(ids ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,8 +185,7 @@ func (c *copies) reads(ids ...string) bool {
 	return false
 }
 
-// plan notes how much a copy takes, and returns how much the others take yet that are under way on
-// its filesystem.
+// plan notes the size of a copy, and returns how much the other copies under way on its filesystem will still take.
 func (c *copies) plan(s *share.Share, progress *tree.Progress, bytes int64) (others int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

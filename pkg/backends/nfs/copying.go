@@ -22,13 +22,13 @@ type copying struct {
 	*making
 	from     *origin
 	draft    string        // from the share's root
-	since    tree.Instant  // of which the copy must be; zero for no instant
-	rest     time.Duration // how long the source must have been left alone before
+	since    tree.Instant  // the instant of the copy; zero for none
+	rest     time.Duration // how long the source must have been unchanged before
 	progress *tree.Progress
-	begun    bool // whether anything was copied
+	begun    bool // whether copying has begun
 }
 
-// reserve is the space that copies leave free on a share, at most; of a small one they leave a twentieth.
+// reserve is the maximum space that copies leave free on a share; on a small share they leave a twentieth.
 const reserve = 1 << 30
 
 func (c *copying) run(ctx context.Context) error {
@@ -56,7 +56,7 @@ func (c *copying) run(ctx context.Context) error {
 	return removeIn(ctx, c.share, share.Staging, path.Base(c.draft)+linksSuffix)
 }
 
-// explained is a failure by its cause, which may be that the source was written to, or deleted.
+// explained replaces a failure by its cause, if the source was written to or deleted.
 func (c *copying) explained(err error, after time.Duration) error {
 	if gone := c.from.intact(c.making); backends.Is(gone, backends.NotFound) {
 		return gone
@@ -70,8 +70,8 @@ func (c *copying) explained(err error, after time.Duration) error {
 	return c.restless.refusal(c.from, err)
 }
 
-// replicate copies what fits, and stops as soon as it is seen that the copy is of no instant, or that it takes the
-// space that others need: not first when all is copied.
+// replicate copies the source if it fits. It stops as soon as the copy turns out to be of no single instant, or takes
+// the space that others need, and not only after everything is copied.
 func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error {
 	found, err := tree.Look(ctx, src, c.since.Earlier(c.rest))
 	if err != nil {
@@ -103,8 +103,8 @@ func (c *copying) replicate(ctx context.Context, dst, src, links *os.File) error
 	return err
 }
 
-// clockKept fails when the server's clock is before the instant of the copy: it was set back since then, and what is
-// written now looks as if it had been there before. Kinds: Unavailable.
+// clockKept fails if the server's clock is before the instant of the copy. The clock was then set back, and new files
+// look as if they existed before. Kinds: Unavailable.
 func (c *copying) clockKept(dir *os.File) error {
 	if c.since.IsZero() {
 		return nil
@@ -119,7 +119,7 @@ func (c *copying) clockKept(dir *os.File) error {
 		c.share.Address, time.Duration(unix.TimespecToNsec(c.since.At)-unix.TimespecToNsec(now)).Round(time.Second))
 }
 
-// spare fails when no more than the reserve is free. Kinds: Exhausted.
+// spare fails if less than the reserve is free. Kinds: Exhausted.
 func (c *copying) spare() error {
 	size, free, err := c.share.Space()
 	if left := min(size/20, reserve); err == nil && free < left {
@@ -130,7 +130,8 @@ func (c *copying) spare() error {
 	return err
 }
 
-// fits fails when the share has no room for so many bytes, besides those that the other copies take. Kinds: Exhausted.
+// fits fails if the share has no room for the given number of bytes, in addition to those that the other copies take.
+// Kinds: Exhausted.
 func (c *copying) fits(bytes int64, links *os.File) error {
 	others := c.copies.plan(c.share, c.progress, bytes)
 	if err := c.spare(); err != nil {
@@ -140,7 +141,7 @@ func (c *copying) fits(bytes int64, links *os.File) error {
 	if err != nil || bytes+others+min(size/20, reserve) <= free {
 		return err
 	}
-	// Files that share their blocks take none. Trying is a write, so it is done only where it matters.
+	// Files that share their blocks take none. Testing that is a write, so it is only done if it matters.
 	shared, err := filecopy.CanClone(fmt.Sprintf("/proc/self/fd/%d", links.Fd()))
 	if err != nil || shared {
 		return err

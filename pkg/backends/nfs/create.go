@@ -13,16 +13,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// defaultSize is that of a volume for which no size is required, in bytes. A size is a label: NFS enforces none.
+// defaultSize is the size of a volume without a required size, in bytes. A size is a label: NFS enforces none.
 const defaultSize = 1 << 30
 
-// Create makes an empty volume. Kinds: as backends.Backend says.
+// Create creates an empty volume. Kinds: as backends.Backend says.
 func (e *controllerSide) Create(ctx context.Context, spec backends.Spec) (result *backends.Volume, err error) {
 	defer annotate(&err, "create volume", spec.Name)
 	return e.provision(ctx, spec)
 }
 
-// target is the share that a spec names. Kinds: Invalid.
+// target returns the share that a spec names. Kinds: Invalid.
 func (e *engine) target(spec backends.Spec) (place, error) {
 	p, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
@@ -49,7 +49,7 @@ func (e *engine) target(spec backends.Spec) (place, error) {
 	return place{Address: address}, e.allow(address, export.Address.Same)
 }
 
-// provision makes a volume, with the contents of the origin if there is one.
+// provision creates a volume, with the contents of the origin if there is one.
 func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...origin) (*backends.Volume, error) {
 	p, err := e.target(spec)
 	if err != nil {
@@ -64,7 +64,7 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 		e.janitors.wake(s.Address)
 		m := &making{engine: e, share: s, home: h, place: p, origins: from}
 		r, err := m.volume(ctx, spec)
-		if err == nil || backends.Is(err, backends.Exists) { // Only what holds a volume is enumerated.
+		if err == nil || backends.Is(err, backends.Exists) { // Only a share that holds a volume is enumerated.
 			e.known.add(p, h.Identity())
 			e.known.meet(h)
 		}
@@ -76,7 +76,8 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 	return orNothing(&made, err)
 }
 
-// homeAt is the home on a share, which is made where there never was one. Kinds: Unavailable where there was.
+// homeAt returns the home on a share, and creates it if the share never had one. Kinds: Unavailable if it had one that
+// is missing now.
 func (e *engine) homeAt(s *share.Share, p place) (*share.Home, error) {
 	used := e.known.used(p)
 	h, err := s.Home(!used)
@@ -149,7 +150,7 @@ func (m *making) complete(r *record) (err error) {
 	return err
 }
 
-// size picks a size for contents of at least so many bytes. Kinds: OutOfRange.
+// size returns the size for contents of at least the given number of bytes. Kinds: OutOfRange.
 func (m *making) size(wanted backends.CapacityRange, least int64) (int64, error) {
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
 		return 0, backends.Errorf(backends.OutOfRange,
@@ -160,8 +161,8 @@ func (m *making) size(wanted backends.CapacityRange, least int64) (int64, error)
 	return wanted.Round(defaultSize, 1, 1)
 }
 
-// room fails when less is free than is required. It is asked before anything is made: afterwards the thing itself takes
-// some. Kinds: Exhausted.
+// room fails if less is free than is required. It is called before anything is created, because the new item takes some
+// room itself. Kinds: Exhausted.
 func (m *making) room() error {
 	_, free, err := m.share.Space()
 	if err == nil && m.required > free {
@@ -171,7 +172,8 @@ func (m *making) room() error {
 	return err
 }
 
-// subDirOf is the directory of a new volume. A name that is fit for a directory is one by itself. Kinds: Invalid.
+// subDirOf returns the directory of a new volume. A name that is valid as a directory's name is used as it is. Kinds:
+// Invalid.
 func subDirOf(template string, spec backends.Spec, id string) (string, error) {
 	if template != "" {
 		path, err := expandSubDir(template, spec.Claim)

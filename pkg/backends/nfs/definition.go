@@ -7,10 +7,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// Definition is the NFS backend's entry in the registry.
+// Definition returns the NFS backend's entry in the registry.
 func Definition() backends.Definition { return DefinitionOver(export.Kernel{}) }
 
-// DefinitionOver is the backend over another way to reach exports: for tests, on kernels without NFS.
+// DefinitionOver returns the backend over another way to reach exports. It is for tests on kernels without NFS.
 func DefinitionOver(mounter export.Mounter) backends.Definition {
 	return backends.Definition{
 		Name:                  "nfs",

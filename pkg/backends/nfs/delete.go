@@ -14,8 +14,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// Delete removes the volume. Its record goes into the trash first, by which the volume is gone; then its directory is
-// taken out of sight, or renamed, or left, as the record says; what there is to remove is removed in the background.
+// Delete removes the volume. Its record moves to the trash first, and then the volume is gone. Then its directory is
+// moved to the trash, renamed, or left in place, as the record says. Data that must be removed is removed in the
+// background.
 //
 // Kinds: NotFound; Busy.
 func (e *controllerSide) Delete(ctx context.Context, handle string) (err error) {
@@ -49,8 +50,8 @@ func (e *engine) remove(ctx context.Context, k kind, text string) error {
 		})
 }
 
-// gone returns the failure of who has found nothing, once what could make it was ended, unless it was made just before
-// that. Kinds: the failure's; Busy.
+// gone returns the failure of a caller that found nothing, after all attempts that could create the item were ended. If
+// one created it just before that, the caller retries. Kinds: the failure's; Busy.
 func (e *engine) gone(h *share.Home, k kind, id string, failure error) error {
 	_, err := e.placed(h)(present(h, k, id, e.everywhere))
 	switch {
@@ -62,9 +63,9 @@ func (e *engine) gone(h *share.Home, k kind, id string, failure error) error {
 	return err
 }
 
-// removable is the record of what is to be removed. It is read before the permit is looked at: so it is of what was
-// there when the call came, and what another controller has made in its place since is not removed. Kinds: NotFound;
-// InUse for a snapshot of a group; Busy.
+// removable returns the record of the item to be removed. It is read before the permit is checked. So it is the record
+// at the time of the call, and an item that another controller has created in its place since is not removed. Kinds:
+// NotFound; InUse for a snapshot of a group; Busy.
 func (e *engine) removable(ctx context.Context, h *share.Home, k kind, id string) (*record, error) {
 	r, err := e.byHandle(h, k, id)
 	if err != nil && !backends.Is(err, backends.NotFound) {
@@ -87,7 +88,7 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 		return err
 	}
 	if err := e.dispose(s, h, r); err != nil && !errors.Is(err, errNotThere) {
-		// It is gone for everybody; the janitor does the rest, whenever it can.
+		// It is gone for all callers; the janitor does the rest when it can.
 		e.log.Warn("the directory of what was deleted could not be taken away yet", "share", s.Address.String(), "directory",
 			r.SubDir, "error", err)
 	}
@@ -95,10 +96,10 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 	return nil
 }
 
-// dispose takes the directory of what is in the trash from its place, and gives the place free. It may be called again.
+// dispose removes the directory of an item in the trash from its place, and releases the place. It may be called again.
 // It fails with errNotThere as buryAgain does.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
-	for _, p := range r.parts() { // What was not put in its place yet never will be.
+	for _, p := range r.parts() { // Parts that are not in their place yet never will be.
 		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft),
 			false); err != nil {
 			return err
@@ -119,8 +120,8 @@ func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	return e.vacate(s, h, last)
 }
 
-// disposals are locks for what is taken away: one goroutine of this process at a time does that. Each share has its
-// own, since the server of another may be slow on purpose.
+// disposals are locks for disposing: one goroutine of this process at a time disposes of an item. Each share has its
+// own locks, because the server of another may be slow on purpose.
 type disposals struct {
 	mu sync.Mutex
 	on map[string]*[64]sync.Mutex // by the share's address
@@ -146,16 +147,16 @@ func (d *disposals) locks(s *share.Share) *[64]sync.Mutex {
 	return d.on[where]
 }
 
-// stripe is which of the locks is a key's.
+// stripe returns the index of a key's lock.
 func stripe(key string) int { return (int(key[0])*31 + int(key[1])) % 64 }
 
-// toTrash moves a directory where nobody looks it up.
+// toTrash moves a directory to the trash, where it is never looked up.
 func toTrash(s *share.Share, parent *os.File, name string, r *record) error {
 	return moveDir(parent, name, s.Dir(), share.At(share.Trash, r.key()), false)
 }
 
-// moveDir moves a directory; one that is gone was moved already. Only a directory is moved: a link or file in a
-// volume's place is somebody else's.
+// moveDir moves a directory; if it is gone, it was moved already. Only a directory is moved: a link or file in a
+// volume's place is not the driver's.
 func moveDir(from *os.File, name string, to *os.File, target string, kept bool) error {
 	stat, err := safepath.NewRoot(from).Lstat(name, 0)
 	switch {
@@ -170,8 +171,9 @@ func moveDir(from *os.File, name string, to *os.File, target string, kept bool) 
 	return moveAway(from, name, to, target, kept)
 }
 
-// moveAway moves what may be gone already. A directory that may not be written to cannot move; its owner may change
-// that. What is kept gets its mode back wherever it is then; what is not can be removed so.
+// moveAway moves an entry that may be gone already. A directory without write permission cannot move, but its owner may
+// change the mode. An entry that is kept gets its mode back, wherever it is then. Any other can be removed with the
+// new mode.
 func moveAway(from *os.File, name string, to *os.File, target string, kept bool) error {
 	source, place := safepath.NewRoot(from), safepath.NewRoot(to)
 	err := source.RenameTo(name, place, target)

@@ -15,15 +15,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// sighting is how something in staging looked, and since when by the clock of this process.
+// sighting is the appearance of an entry in staging, and since when this process has seen it, by its own clock.
 type sighting struct {
 	as    string
 	since time.Time
 }
 
-// drafts removes what dead attempts left in staging, and reports whether there is something that may be alive. An
-// attempt is dead when it has no token; and it loses that when nobody has touched it for long. Should its controller
-// have been asleep only, it finds that it cannot publish any more. Of too many names it looks at those that it has.
+// drafts removes the remains of dead attempts from staging, and reports whether an attempt may be alive. An attempt
+// without a token is dead, and a token that was not touched for long is removed. If its controller was only asleep, it
+// can no longer publish. If there are too many names, only those that were read are checked.
 func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error) {
 	names, flooded := h.Names(share.Staging, "")
 	switch {
@@ -32,7 +32,7 @@ func (j *janitors) drafts(s *share.Share, h *share.Home) (alive bool, err error)
 	case !errors.Is(flooded, share.ErrFlooded):
 		return false, flooded
 	}
-	kept := map[string]bool{} // IDs of what this version of the driver may not judge
+	kept := map[string]bool{} // IDs of items that this version of the driver may not judge
 	begun, err := h.Names(share.Making, suffix)
 	err = errors.Join(flooded, err)
 	for _, name := range begun {
@@ -87,11 +87,12 @@ func (j *janitors) draft(s *share.Share, h *share.Home, key string, names []stri
 	boxes := slices.DeleteFunc(slices.Clone(names),
 		func(name string) bool { return !strings.HasPrefix(name, key+boxSuffix) })
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(boxes, name) })
-	alive, err = j.stray(s, h, boxes) // Somebody may be dropping the claim just now.
+	alive, err = j.stray(s, h, boxes) // A process may be dropping the claim just now.
 	return alive, errors.Join(err, j.remove(s, names))
 }
 
-// leave leaves a draft alone, such as one whose record cannot be read, or is of a newer version of the driver.
+// leave logs that a draft is left alone, for example because its record cannot be read, or is of a newer version of the
+// driver.
 func (j *janitors) leave(s *share.Share, key string, why error) error {
 	if j.life.Err() == nil {
 		j.engine.log.Warn("a draft is left alone", "share", s.Address.String(), "draft", share.At(share.Staging, key),
@@ -100,7 +101,7 @@ func (j *janitors) leave(s *share.Share, key string, why error) error {
 	return nil
 }
 
-// publishedAs is the record of what an attempt has published; nil when it has not. Kinds: as everywhere.
+// publishedAs returns the record that an attempt has published; nil if it has not published. Kinds: as everywhere.
 func (e *engine) publishedAs(h *share.Home, key string) (*record, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	for _, k := range []kind{volumeKind, snapshotKind, groupKind} {
@@ -113,11 +114,10 @@ func (e *engine) publishedAs(h *share.Home, key string) (*record, error) {
 			return r, nil
 		}
 	}
-	return nil, nil // That it was not published is no failure.
+	return nil, nil // It is no failure that it was not published.
 }
 
-// stray removes what belongs to no attempt, such as the half of a file that was being written, once nobody has touched
-// it for long.
+// stray removes files of no attempt, such as a partly written one, once they were not touched for long.
 func (j *janitors) stray(s *share.Share, h *share.Home, names []string) (alive bool, err error) {
 	for _, name := range names {
 		lives, err := j.unchanged(s, h, name)
@@ -132,8 +132,8 @@ func (j *janitors) stray(s *share.Share, h *share.Home, names []string) (alive b
 	return alive, nil
 }
 
-// unchanged reports whether something in staging may be alive: it looks otherwise than it did for long, by our own
-// clock.
+// unchanged reports whether an entry in staging may be alive: its appearance has changed within the patience, by our
+// own clock.
 func (j *janitors) unchanged(s *share.Share, h *share.Home, name string) (alive bool, err error) {
 	info, err := h.Look(share.Staging, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -156,12 +156,12 @@ func (j *janitors) unchanged(s *share.Share, h *share.Home, name string) (alive 
 	return false, nil
 }
 
-// appearance is what changes of something in staging whenever somebody works with it.
+// appearance returns the attributes of an entry in staging that change whenever a process works on it.
 func appearance(stat unix.Statx_t) string {
 	return fmt.Sprint(stat.Mtime.Sec, stat.Mtime.Nsec, stat.Size)
 }
 
-// forgetBut forgets how things looked that are not in staging any more.
+// forgetBut forgets the sightings of entries that are no longer in staging.
 func (j *janitors) forgetBut(s *share.Share, names []string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,15 +11,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
-// position is a place in the order of an enumeration: by the identity of the share, and then by ID. Where several
-// shares have one identity things of one ID are in the order of their handles.
+// position is a place in the order of an enumeration: by the identity of the share, and then by ID. If several shares
+// have one identity, items of one ID are in the order of their handles.
 type position struct {
 	home   homeID
 	id     string
 	handle string
 }
 
-// start is where a page begins. Kinds: Busy for a token that is none of this enumeration.
+// start returns the position where a page begins. Kinds: Busy for a token that is none of this enumeration.
 func start(k kind, token string) (position, error) {
 	after, err := pagetoken.Parse(token, func(text string) bool { _, _, _, ok := decodeHandle(k, text); return ok })
 	if err != nil || after == "" {
@@ -29,21 +29,21 @@ func start(k kind, token string) (position, error) {
 	return position{h.home, h.id, after}, nil
 }
 
-// entry is what an enumeration has found.
+// entry is an item of an enumeration.
 type entry struct {
 	place place
 	*record
-	away error // why the share cannot be asked now
-	// damage is why it cannot be used although the share answers. Of a record that cannot be read the kind, the ID and the
-	// handle are known.
+	away error // why the share does not answer now
+	// damage is why the item cannot be used although the share answers. If its record cannot be read, the kind, the ID and
+	// the handle are known.
 	damage error
 }
 
-// enumerate returns at most limit things, all for 0, that want says yes to, on all shares that are known, and the token
-// for the rest. What is on a share that does not answer, or cannot be read, is as it was seen last.
+// enumerate returns at most limit items that want accepts, all for 0, on all known shares, and the token for the rest.
+// Items on a share that does not answer, or cannot be read, are as they were last seen.
 //
-// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when there is such a one of
-// which nothing was seen yet: without what is on it the list would say that it is gone.
+// Kinds: Busy for a token of another enumeration; Unavailable when no share is known, or when there is such a share of
+// which nothing was seen yet: without its items the list would say that they are gone.
 func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 	want func(*record) bool) (found []entry, next string, err error) {
 	after, err := start(k, page.Token)
@@ -65,7 +65,7 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 		}
 		more := 0
 		if page.Limit > 0 {
-			more = page.Limit + 1 - len(found) // One more than asked for: so there is a next page.
+			more = page.Limit + 1 - len(found) // One more than requested shows that there is a next page.
 		}
 		on, err := e.enumerateTwins(ctx, k, twins, from, more, want)
 		if err != nil {
@@ -77,12 +77,11 @@ func (e *engine) enumerate(ctx context.Context, k kind, page backends.Page,
 	return found, next, nil
 }
 
-// enumerateOn is enumerate for one share. The page with which it begins reads all of the share, so that all is
-// remembered.
+// enumerateOn is enumerate for one share. The first page reads the whole share, so that all items are remembered.
 func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, limit int,
 	want func(*record) bool) ([]entry, error) {
 	if s.away == nil && from != "" {
-		s.away = e.seen.failure(k, s.place) // What the first page could not read in whole no later one reads.
+		s.away = e.seen.failure(k, s.place) // If the first page could not read the whole share, no later page reads it.
 	}
 	if s.away != nil {
 		return e.seen.recall(k, s, from, limit, want)
@@ -114,7 +113,7 @@ func (e *engine) enumerateOn(ctx context.Context, k kind, s asked, from string, 
 		result.Store(&found)
 		return flooded(err, s.place, k)
 	})
-	if err != nil && ctx.Err() != nil { // The caller's time is over, which says nothing about the share.
+	if err != nil && ctx.Err() != nil { // The caller's deadline has passed, which says nothing about the share.
 		return nil, err
 	}
 	if from == "" {

@@ -11,15 +11,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// annotate completes the error of an operation: every method that is called from outside defers it, so that
-// inside errors are plain and wrapped.
+// annotate completes the error of an operation. Each exported method of controllerSide and nodeSide that can fail
+// defers it, so that inner errors are plain and wrapped.
 func annotate(err *error, op, subject string) {
 	if *err != nil {
 		*err = failure.Of(classify(*err), op, subject, advised(*err))
 	}
 }
 
-// advised adds what can be done where a server refuses root.
+// advised adds advice for a server that refuses root.
 func advised(err error) error {
 	if classify(err) == backends.Denied && failure.IsAny(err, unix.EPERM) && !errors.Is(err, tree.ErrOwner) {
 		return fmt.Errorf("%w: the server lets nobody do that: is the file or its directory immutable or append-only "+
@@ -32,7 +32,7 @@ func advised(err error) error {
 		"no_root_squash to where the controller runs", err)
 }
 
-// classify is the Kind of an error: the one that it was given, or the one that its cause stands for.
+// classify returns the Kind of an error: its own, or the one that its cause implies.
 func classify(err error) backends.Kind {
 	if e, ok := errors.AsType[*backends.Error](err); ok {
 		return e.Kind

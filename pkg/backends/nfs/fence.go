@@ -13,10 +13,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// errFenced says that an attempt has lost its token, so that it cannot be published any more.
+// errFenced says that an attempt has lost its token, so that it can no longer be published.
 var errFenced = errors.New("another call has begun it anew, or it was given up: ask again")
 
-// orGivenUp gives an attempt up that has failed.
+// orGivenUp gives up an attempt that has failed.
 func (m *making) orGivenUp(r *record, err error) error {
 	if err = m.unlessFenced(r, err); err != nil {
 		m.giveUp(m.share, m.home, r)
@@ -24,8 +24,8 @@ func (m *making) orGivenUp(r *record, err error) error {
 	return err
 }
 
-// unlessFenced says of a failure that it comes from having lost the token: then the draft is gone, or another's data is
-// in the place. Kinds: Busy then.
+// unlessFenced replaces a failure that comes from a lost token. The draft is gone then, or another attempt's data is in
+// the place. Kinds: Busy then.
 func (m *making) unlessFenced(r *record, err error) error {
 	if !failure.IsAny(err, unix.ENOENT, unix.ESTALE) && !backends.Is(err, backends.Invalid) {
 		return err
@@ -39,8 +39,8 @@ func (m *making) unlessFenced(r *record, err error) error {
 	return err
 }
 
-// fence ends all attempts at the thing with the ID but one: what has no token is never published, whoever wakes up with
-// it.
+// fence ends all attempts at the item with the ID except one. An attempt without a token is never published, even if
+// its controller resumes later.
 func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
 	tokens, err := tokensOf(h, id)
 	if err != nil {
@@ -58,8 +58,8 @@ func (e *engine) fence(s *share.Share, h *share.Home, id, but string) error {
 	return nil
 }
 
-// tokensOf are the tokens of all attempts at the thing with the ID. The records of a group's snapshots beside them are
-// none: without the group's token they are never published.
+// tokensOf returns the tokens of all attempts at the item with the ID. The records of a group's snapshots beside them
+// are no tokens: without the group's token they are never published.
 func tokensOf(h *share.Home, id string) ([]string, error) {
 	if err := h.Refresh(share.Staging); err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func tokensOf(h *share.Home, id string) ([]string, error) {
 	return slices.DeleteFunc(names, isOther), err
 }
 
-// giveUp ends an attempt, writing nothing: without its token the janitor removes its draft.
+// giveUp ends an attempt without writing anything: the janitor removes a draft without a token.
 func (e *engine) giveUp(s *share.Share, h *share.Home, r *record) {
 	err := h.Remove(share.Staging, r.key()+suffix)
 	if err == nil && r.Kind == volumeKind {
@@ -78,7 +78,7 @@ func (e *engine) giveUp(s *share.Share, h *share.Home, r *record) {
 	if err != nil {
 		e.log.Warn("what was given up could not be taken away yet", "share", s.Address.String(), "directory", r.SubDir,
 			"error", err)
-		e.janitors.sweepAgain(s.Address.String()) // Its claim may be left, and be all that is left.
+		e.janitors.sweepAgain(s.Address.String()) // Its claim may be left, without any other trace.
 	}
 	e.janitors.add(s.Address)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// CreateGroup copies volumes of one share, each as it was at the same instant: the time of the server at which the
-// group was begun. Kinds: as backends.GroupSnapshotter says; InUse for volumes of several shares, and when one of
-// them is written to meanwhile and the class does not accept that; Busy while the data is being copied.
+// CreateGroup copies volumes of one share. All copies are of one instant: the server's time when the group was begun.
+// Kinds: as backends.GroupSnapshotter says; InUse for volumes of several shares, and when one of them is written to
+// meanwhile and the class does not accept that; Busy while the data is being copied.
 func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpec) (result *backends.Group, err error) {
 	defer annotate(&err, "create group snapshot", spec.Name)
 	p, err := backends.Given[SnapshotParameters](spec.Parameters)
@@ -45,8 +45,8 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 	return orNothing(&made, undecided(err))
 }
 
-// shareOf is a handle of a volume on the share on which all of them are. Kinds: Invalid; NotFound; InUse when they are
-// on several.
+// shareOf returns the handle of one of the volumes, which must all be on one share. Kinds: Invalid; NotFound; InUse
+// when they are on several.
 func (e *engine) shareOf(volumes []string) (hd handle, err error) {
 	if len(volumes) == 0 || len(volumes) > backends.MostMembers {
 		return hd, backends.Errorf(backends.Invalid, "the group has %d volumes: name 1 to %d", len(volumes),
@@ -77,8 +77,8 @@ func (m *making) group(ctx context.Context, spec backends.GroupSpec, anyInstant 
 	return m.make(ctx, groupKind, id, func() (*record, error) { return m.plannedGroup(spec, id, anyInstant) })
 }
 
-// plannedGroup decides what the group will be. Its snapshots have IDs of this attempt alone, so that none of another is
-// in the way. Kinds: NotFound for a volume.
+// plannedGroup plans the group. Its snapshots have IDs that only this attempt uses, so they do not conflict with those
+// of other attempts. Kinds: NotFound for a volume.
 func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant bool) (*record, error) {
 	r := &record{Kind: groupKind, ID: id, Name: spec.Name, Fingerprint: spec.Fingerprint}
 	if err := m.complete(r); err != nil {
@@ -101,8 +101,8 @@ func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant boo
 	return r, nil
 }
 
-// describeGroup is a group as the contract has it. Of one whose controller was stopped just after it was published the
-// snapshots are put in their places first.
+// describeGroup returns the backends.Group of a record. If its controller was stopped just after publishing it,
+// describeGroup first moves the snapshots to their places.
 func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backends.Group, error) {
 	if err := e.settle(s, r); err != nil {
 		return nil, err
@@ -131,9 +131,9 @@ func (e *controllerSide) GetGroup(ctx context.Context, handle string) (result *b
 	return orNothing(&found, err)
 }
 
-// FindGroup returns the group of the name, on whichever share that is known. All are asked at once: one may be slow.
-// An answer does not end the look at the others, on which somebody else may depend: for the mount of a share, for
-// instance. Kinds: NotFound; Unavailable when a share does not answer and none of the others has it.
+// FindGroup returns the group of the name, on any known share. It asks all shares at once, because one may be slow. The
+// first answer does not end the other lookups, because other calls may depend on them, for example on the mount of a
+// share. Kinds: NotFound; Unavailable when a share does not answer and none of the others has it.
 func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *backends.Group, err error) {
 	defer annotate(&err, "find group snapshot", name)
 	type answer struct {
@@ -171,8 +171,8 @@ func (e *controllerSide) FindGroup(ctx context.Context, name string) (result *ba
 	return nil, backends.Errorf(backends.NotFound, "there is no such %s", groupKind)
 }
 
-// unended is the context of a call without its end: but it has the call's deadline, or one by which a server that is
-// well has answered.
+// unended returns the context of a call without its cancellation. It keeps the call's deadline, or has one within which
+// a healthy server answers.
 func unended(call context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx = context.WithoutCancel(call)
 	if at, ok := call.Deadline(); ok {
@@ -206,7 +206,7 @@ func (e *engine) groupOn(s *share.Share, name string) (*backends.Group, error) {
 	return e.describeGroup(s, h, r)
 }
 
-// DeleteGroup removes a group and its snapshots, their data in the background. Kinds: NotFound; Busy.
+// DeleteGroup removes a group and its snapshots, and their data in the background. Kinds: NotFound; Busy.
 func (e *controllerSide) DeleteGroup(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete group snapshot", handle)
 	return e.remove(ctx, groupKind, handle)

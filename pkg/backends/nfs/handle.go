@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/base64url"
 )
 
-// kind is a sort of thing that has a handle.
+// kind is a kind of item with a handle.
 type kind string
 
 const (
@@ -20,7 +20,8 @@ const (
 	groupKind    kind = "group"
 )
 
-// prefix begins a handle: it tells handles apart for people, and the tokens of one enumeration from another's.
+// prefix begins a handle. It shows people the kind of a handle, and distinguishes the tokens of one enumeration from
+// another's.
 func (k kind) prefix() string {
 	switch k {
 	case snapshotKind:
@@ -32,8 +33,8 @@ func (k kind) prefix() string {
 	return "nv1."
 }
 
-// handle says what is meant, and on which share. Nothing in it is believed: the share must have the identity, and a
-// record with the ID, which cannot be guessed.
+// handle identifies an item and its share. Nothing in it is trusted: the share must have the identity, and a record
+// with the ID, which cannot be guessed.
 type handle struct {
 	kind    kind
 	address export.Address
@@ -42,8 +43,8 @@ type handle struct {
 	id      string // 32 hexadecimal digits
 }
 
-// The parts of a handle: one byte for the version, the home, the ID, and a sum that tells what was never given out from
-// what is on a server that cannot be asked.
+// The parts of a handle: one byte for the version, the home, the ID, and a checksum. The checksum distinguishes a
+// handle that was never returned from one of a server that cannot be asked.
 const (
 	homeAt    = 1
 	idAt      = homeAt + 6
@@ -60,7 +61,7 @@ func (h handle) where() string {
 	return h.address.String()
 }
 
-// encode makes the text of a handle. Kinds: Invalid when it is too long.
+// encode returns the text of a handle. Kinds: Invalid when it is too long.
 func (h handle) encode() (string, error) {
 	id, err := hex.DecodeString(h.id)
 	if err != nil || len(id) != sumAt-idAt {
@@ -84,7 +85,7 @@ func sum(k kind, data []byte, where string) []byte {
 	return all[:coded-sumAt]
 }
 
-// shareName is the name of the configuration's share in a handle that encode made; empty for an address.
+// shareName returns the name of the configuration's share in a handle that encode made; empty for an address.
 func shareName(text string) string {
 	const parts = 3
 	if split := strings.SplitN(text, ".", parts); len(split) == parts && strings.HasPrefix(split[parts-1], "@") {
@@ -93,7 +94,8 @@ func shareName(text string) string {
 	return ""
 }
 
-// parse reads a handle. Kinds: NotFound for what encode never made; Unavailable for a share that is not configured.
+// parse parses a handle. Kinds: NotFound for a text that encode never made; Unavailable for a share that is not
+// configured.
 func (e *engine) parse(k kind, text string) (handle, error) {
 	h, where, version, ok := decodeHandle(k, text)
 	if !ok {
@@ -102,8 +104,8 @@ func (e *engine) parse(k kind, text string) (handle, error) {
 	return h, e.locate(&h, where, version)
 }
 
-// decodeHandle reads what a handle says whatever the share is called now: of the address only as text, and the
-// version's number.
+// decodeHandle decodes a handle independently of the current names of shares: it returns the address only as text, and
+// the version's number.
 func decodeHandle(k kind, text string) (h handle, where string, version int, ok bool) {
 	rest, ours := strings.CutPrefix(text, k.prefix())
 	code, where, found := strings.Cut(rest, ".")
@@ -116,8 +118,8 @@ func decodeHandle(k kind, text string) (h handle, where string, version int, ok 
 		int(data[0]), true
 }
 
-// locate finds out on which share something is. Kinds: as parse; Unavailable for a share that is not configured; Denied
-// when it may not be used.
+// locate finds the share in a handle. Kinds: as parse; Unavailable for a share that is not configured; Denied when it
+// may not be used.
 func (e *engine) locate(h *handle, where string, version int) (err error) {
 	name, named := strings.CutPrefix(where, "@")
 	if named {

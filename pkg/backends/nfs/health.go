@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// Health looks whether the server answers and the volume's directory is there. Kinds: NotFound.
+// Health checks that the server answers and that the volume's directory exists. Kinds: NotFound.
 func (e *controllerSide) Health(ctx context.Context, handle string) (issues []backends.HealthIssue, err error) {
 	defer annotate(&err, "check volume", handle)
 	if err := ctx.Err(); err != nil {
@@ -30,7 +30,7 @@ func (e *controllerSide) Health(ctx context.Context, handle string) (issues []ba
 	return e.examine(ctx, hd)
 }
 
-// examine is Health of what a handle leads to. Kinds: NotFound.
+// examine is Health for a parsed handle. Kinds: NotFound.
 func (e *controllerSide) examine(ctx context.Context, hd handle) ([]backends.HealthIssue, error) {
 	var found atomic.Pointer[[]backends.HealthIssue]
 	err := e.at(ctx, hd, "checking a volume", func(_ context.Context, s *share.Share, h *share.Home, id string) error {
@@ -53,7 +53,7 @@ func (e *controllerSide) examine(ctx context.Context, hd handle) ([]backends.Hea
 	return *found.Load(), nil
 }
 
-// healthOf is Health of what an enumeration has found. A share that did not answer is not asked again for each of its
+// healthOf is Health for an entry of an enumeration. A share that did not answer is not called again for each of its
 // volumes.
 func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.HealthIssue, error) {
 	if f.away != nil {
@@ -64,7 +64,7 @@ func (e *controllerSide) healthOf(ctx context.Context, f entry) ([]backends.Heal
 	}
 	hd, err := e.parse(volumeKind, f.Handle)
 	if err == nil && hd.share == "" && !e.known.leads(hd.where(), hex.EncodeToString(hd.home[:])) {
-		hd.address, hd.share = f.place.Address, f.place.Name // A record may name anybody's server: it is not asked.
+		hd.address, hd.share = f.place.Address, f.place.Name // A record may name any server, so that server is not called.
 		return e.examine(ctx, hd)
 	}
 	return e.Health(ctx, f.Handle)
@@ -80,7 +80,7 @@ func unreachable(err error) []backends.HealthIssue {
 		Message: failure.OneLine(err).Error()}}
 }
 
-// look says what is wrong with a volume whose share answers.
+// look returns the issues of a volume whose share answers.
 func (e *engine) look(s *share.Share, r *record) []backends.HealthIssue {
 	dir, err := safepath.OpenBeneath(s.Dir(), r.SubDir)
 	switch {
@@ -90,7 +90,7 @@ func (e *engine) look(s *share.Share, r *record) []backends.HealthIssue {
 	case backends.Is(err, backends.Invalid):
 		return lost("DataReplaced", fmt.Sprintf("%s on %s is no longer a directory: restore it from a backup: %v", r.SubDir,
 			s.Address, err))
-	case err != nil && !backends.Is(err, backends.Denied): // A pod may keep everybody out of its directory.
+	case err != nil && !backends.Is(err, backends.Denied): // A pod may deny everybody access to its directory.
 		return []backends.HealthIssue{{Status: backends.Inaccessible, Reason: "DataUnreadable", Message: err.Error()}}
 	}
 	if err == nil {
@@ -110,7 +110,7 @@ func lost(reason, message string) []backends.HealthIssue {
 	return []backends.HealthIssue{{Status: backends.DataLoss, Reason: reason, Message: message}}
 }
 
-// healthToken begins the tokens of ListHealth, which are not those of List.
+// healthToken begins the tokens of ListHealth, which differ from those of List.
 const healthToken = "health."
 
 // ListHealth returns the volumes that are not well. Kinds: as enumerate.
@@ -124,7 +124,7 @@ func (e *controllerSide) ListHealth(ctx context.Context,
 				"the token is not one of this enumeration: start again without a token")
 		}
 	}
-	// Most volumes are well: each look is at twice as many, so that names are listed a few times only.
+	// Most volumes are well: each round lists twice as many, so that names are listed only a few times.
 	for count := page.Limit; ; count *= 2 {
 		found, rest, err := e.enumerate(ctx, volumeKind, backends.Page{Token: page.Token, Limit: count},
 			func(*record) bool { return true })

@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// probeTime is how long a server may take to answer a question about its health.
+// probeTime is the time limit of a server for a question about its health.
 const probeTime = 5 * time.Second
 
-// Inspect asks the server of each share that this node has used lately. A dead one costs the others nothing.
+// Inspect checks the server of each share that this node has used lately. A dead server does not delay the others.
 func (n *nodeSide) Inspect(ctx context.Context) (issues []backends.StorageIssue, err error) {
 	defer annotate(&err, "inspect shares", "")
 	if err := ctx.Err(); err != nil {

@@ -13,29 +13,29 @@ import (
 )
 
 const (
-	// firstRetry is how long a janitor waits after a failure, and after each further one twice as long, up to lastRetry.
+	// firstRetry is the wait of a janitor after a failure. Each further failure doubles it, up to lastRetry.
 	firstRetry, lastRetry = time.Second, time.Minute
-	// claimsSwept is how often claims of nobody are looked for, which takes reading all of them.
+	// claimsSwept is the interval between searches for claims without a holder, which read all claims.
 	claimsSwept = 15 * time.Minute
 )
 
-// janitors remove what is in the trash of the shares, and what dead attempts left, in the background: one goroutine for
-// each share that has some. What they do not finish, they or those of another process do later: the share itself says
-// what there is to do.
+// janitors remove the trash of the shares and the remains of dead attempts, in the background: one goroutine for each
+// share that has some. Unfinished work is done later by this process or another: the share itself shows what is left to
+// do.
 type janitors struct {
 	engine *engine
-	life   context.Context // of the work in the background, which is no request's
+	life   context.Context // of the work in the background, independent of requests
 	stop   context.CancelFunc
 	group  background.Group
-	// lookouts are the looks for what is left.
+	// lookouts are the searches for remains.
 	lookouts lookouts
 
 	mu     sync.Mutex
-	known  map[string]bool          // shares that were looked at since the start
-	swept  map[string]time.Time     // when claims of nobody were last looked for
-	strays map[string]time.Time     // when the log was last told of files among the claims
-	active map[string]chan struct{} // shares with a goroutine, which is told here that there is more to do
-	seen   map[string]sighting      // by the path of what may be alive
+	known  map[string]bool          // shares that were checked since the start
+	swept  map[string]time.Time     // the last search for claims without a holder
+	strays map[string]time.Time     // the last log line about files among the claims
+	active map[string]chan struct{} // shares with a goroutine, and the channel that tells it of more work
+	seen   map[string]sighting      // by the path of entries that may be alive
 	closed bool
 }
 
@@ -47,7 +47,7 @@ func newJanitors(e *engine) *janitors {
 	}
 }
 
-// wake has a share looked at, if that was not done since the start: for what an earlier process left.
+// wake has a share checked for remains of an earlier process, unless it was checked since the start.
 func (j *janitors) wake(address export.Address) {
 	j.mu.Lock()
 	first := !j.known[address.String()]
@@ -78,8 +78,8 @@ func (j *janitors) add(address export.Address) {
 	j.group.Go("tidying up the share "+name, func() { j.work(address, more) })
 }
 
-// work makes rounds until one has found all done. Between two rounds it waits for what may be alive yet, and after a
-// failure for the server.
+// work makes rounds until one finds everything done. Between two rounds it waits for attempts that may be alive, and
+// after a failure for the server.
 func (j *janitors) work(address export.Address, more chan struct{}) {
 	wait := firstRetry
 	for {
@@ -104,7 +104,7 @@ func (j *janitors) work(address export.Address, more chan struct{}) {
 	}
 }
 
-// pause waits so long, or until there is more to do.
+// pause waits for the given time, or until there is more to do.
 func (j *janitors) pause(wait time.Duration, more <-chan struct{}) {
 	select {
 	case <-time.After(wait):
@@ -126,8 +126,7 @@ func (j *janitors) done(name string, more <-chan struct{}) bool {
 	return true
 }
 
-// round removes all that is in the trash of a share and all that dead attempts left there. It reports whether there is
-// something that may be alive.
+// round removes the trash of a share and the remains of dead attempts. It reports whether an attempt may be alive.
 func (j *janitors) round(address export.Address) (alive bool, err error) {
 	s, release, err := j.engine.pool.HoldBriefly(j.life, address)
 	if err != nil {
@@ -142,7 +141,7 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 	err = errors.Join(earlier, j.trash(s, h))
 	alive, failed := j.drafts(s, h)
 	err = errors.Join(err, failed)
-	if j.sweepDue(address.String()) { // also where a record cannot be read: that stops nothing else
+	if j.sweepDue(address.String()) { // also if a record cannot be read: that does not stop other work
 		failed := j.claims(s, h)
 		if failed != nil {
 			j.sweepAgain(address.String())
@@ -152,7 +151,7 @@ func (j *janitors) round(address export.Address) (alive bool, err error) {
 	return alive, err
 }
 
-// sweepDue reports whether it is time to look for claims of nobody.
+// sweepDue reports whether a search for claims without a holder is due.
 func (j *janitors) sweepDue(name string) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -163,7 +162,7 @@ func (j *janitors) sweepDue(name string) bool {
 	return true
 }
 
-// sweepAgain has the next round look for claims of nobody.
+// sweepAgain makes the next round search for claims without a holder.
 func (j *janitors) sweepAgain(name string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// reportTime is how often the log says how far a copy has come.
+// reportTime is the interval between log lines about the progress of a copy.
 const reportTime = 30 * time.Second
 
-// job is one copy, from when it is asked for until it is published or given up.
+// job is one copy, from the request until it is published or given up.
 type job struct {
-	where    string // the filesystem on which it is made
+	where    string // the filesystem of the copy
 	record   *record
-	from     []string // the keys of its sources: another one may get the name of a source
+	from     []string // the keys of its sources: another item may get the name of a source
 	progress tree.Progress
-	on       *making         // where it is made, once its token is there
+	on       *making         // its attempt, once its token exists
 	beat     time.Time       // when it last showed that it is alive
-	life     context.Context // of the copy, which is no request's
+	life     context.Context // of the copy, independent of requests
 	end      context.CancelFunc
 	ended    chan struct{}
 	err      error // read after ended is closed
@@ -30,11 +30,11 @@ type job struct {
 	// Guarded by the mutex of copies.
 	waiting   int
 	left      time.Time // when the last call left
-	planned   int64     // how much the sources take, in bytes
+	planned   int64     // the size of the sources, in bytes
 	published bool
 }
 
-// live makes a copy in its turn, and keeps it until it is published or nobody wants it.
+// live makes a copy in its turn, and keeps it until it is published or no longer wanted.
 func (c *copies) live(key string, j *job, turns chan struct{}) {
 	ctx, stop := every(j.life, c.pace.look, func() error { return c.wanted(j) })
 	defer stop()
@@ -46,7 +46,7 @@ func (c *copies) live(key string, j *job, turns chan struct{}) {
 	}
 }
 
-// wanted fails when no call has asked for a copy for long, or when another attempt has taken its place. It shows others
+// wanted fails if no call has requested a copy for long, or if another attempt has replaced it. It also shows others
 // that the attempt is alive.
 func (c *copies) wanted(j *job) error {
 	c.mu.Lock()
@@ -77,7 +77,7 @@ func (c *copies) done(key string) {
 	}
 }
 
-// forget forgets a copy that has ended, and reports whether it was published.
+// forget removes a copy that has ended, and reports whether it was published.
 func (c *copies) forget(key string, j *job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *copies) forget(key string, j *job) bool {
 	return j.published
 }
 
-// copied makes the draft of a copy once it is its turn.
+// copied creates the draft of a copy in its turn.
 func (j *job) copied(ctx context.Context, turns chan struct{}) error {
 	select {
 	case turns <- struct{}{}:
@@ -99,7 +99,7 @@ func (j *job) copied(ctx context.Context, turns chan struct{}) error {
 	}
 }
 
-// kept is m on a share that is kept until release is called.
+// kept returns m on a share that stays mounted until release is called.
 func (m *making) kept(ctx context.Context) (on *making, release func(), err error) {
 	s, release, err := m.share.Hold(ctx)
 	if err != nil {
@@ -111,7 +111,7 @@ func (m *making) kept(ctx context.Context) (on *making, release func(), err erro
 	return &kept, release, err
 }
 
-// report says in the log how a copy goes if it takes long, until the function that it returns is called.
+// report logs the progress of a long copy, until the returned function is called.
 func (m *making) report(j *job) (stop func()) {
 	begin := time.Now()
 	_, stop = every(context.Background(), reportTime, func() error {
@@ -122,7 +122,7 @@ func (m *making) report(j *job) (stop func()) {
 	return stop
 }
 
-// every looks now and then, until stop is called. The context that it returns ends with the first failure.
+// every calls look at intervals, until stop is called. The returned context ends with the first failure.
 func every(parent context.Context, pause time.Duration, look func() error) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var looking sync.WaitGroup
@@ -143,7 +143,7 @@ func every(parent context.Context, pause time.Duration, look func() error) (ctx 
 	return ctx, func() { cancel(nil); looking.Wait() }
 }
 
-// because is why work has failed: the failure itself, or why its context was ended.
+// because returns the cause of a failure: the failure itself, or the cause of its context's end.
 func because(ctx context.Context, err error) error {
 	if !errors.Is(err, context.Canceled) || ctx.Err() == nil {
 		return err

@@ -18,13 +18,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/durable"
 )
 
-// knownFile is where the shares are noted in the data directory.
+// knownFile is the file with the note of shares in the data directory.
 const knownFile = "shares.json"
 
-// known are the shares that have been used, for enumerations: a share that nobody names cannot be asked what is on it.
-// It is a note to help memory, not a record: what it lacks is found by its handle all the same. It also says where a
-// share has been, so that an empty directory in its place does not become another: a loss of power must not take that
-// away.
+// known holds the shares that have been used, for enumerations, which cannot ask a share that is named nowhere. It is
+// only a note: items on a share that it lacks are still found by their handles. It also says where a share has been, so
+// that an empty directory in its place does not become another share: a loss of power must not lose that.
 type known struct {
 	path string
 	log  *slog.Logger
@@ -32,11 +31,11 @@ type known struct {
 	mu  sync.Mutex
 	all map[string]place
 	// barred are noted shares that the configuration does not allow now, or has under another name. They are kept for a
-	// later configuration, and for the records whose handles name them.
+	// later configuration, and for records whose handles name them.
 	barred map[string]place
 	homes  map[string]string // the identities of shares, in hexadecimal digits, by their names and by their addresses
-	// met are the shares on which this process has made something, or found it by its name or its handle, by their
-	// addresses. They are in no note.
+	// met are the shares on which this process has created an item, or has found one by its name or its handle, by their
+	// addresses. They are not noted.
 	met map[string]homeID
 }
 
@@ -54,7 +53,7 @@ type place struct {
 
 func (p place) key() string { return handle{address: p.Address, share: p.Name}.where() }
 
-// openKnown reads the note. A noted share that allowed refuses is neither enumerated nor looked after.
+// openKnown reads the note. A noted share that allowed refuses is neither enumerated nor cleaned up.
 func openKnown(dataDir string, named map[string]export.Address, allowed func(export.Address) bool,
 	log *slog.Logger) (*known, error) {
 	k := &known{path: filepath.Join(dataDir, knownFile), log: log, all: map[string]place{}, barred: map[string]place{},
@@ -84,22 +83,22 @@ func openKnown(dataDir string, named map[string]export.Address, allowed func(exp
 	return k, nil
 }
 
-// identify notes which share is at a place.
+// identify notes the identity of the share at a place.
 func (k *known) identify(p place, home string) {
 	if home != "" {
 		k.homes[p.key()], k.homes[p.String()] = home, home
 	}
 }
 
-// used reports whether there has been something of this driver at a place.
+// used reports whether the driver has used a share at a place.
 func (k *known) used(p place) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.homes[p.key()] != "" || k.homes[p.String()] != ""
 }
 
-// agrees refuses a share with another identity than the one that was at the place: what was there is not gone. Kinds:
-// Unavailable.
+// agrees refuses a share with another identity than that of the earlier share at the place, whose items are not gone.
+// Kinds: Unavailable.
 func (k *known) agrees(p place, id homeID) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,8 +111,8 @@ func (k *known) agrees(p place, id homeID) error {
 	return nil
 }
 
-// leads reports whether the share that a handle names is configured or noted, and can be the one with the identity:
-// where it is known which one it is, that decides.
+// leads reports whether the share that a handle names is configured or noted, and can be the one with the identity. If
+// its identity is known, that decides.
 func (k *known) leads(where, home string) bool {
 	k.mu.Lock()
 	was := k.homes[where]
@@ -124,7 +123,7 @@ func (k *known) leads(where, home string) bool {
 	return slices.ContainsFunc(k.everywhere(), func(p place) bool { return p.key() == where || p.String() == where })
 }
 
-// add notes a share that is used, and which one it is.
+// add notes a share that is used, with its identity.
 func (k *known) add(p place, id homeID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,7 +161,7 @@ func (k *known) save() error {
 	return durable.Replace(k.path, k.path+".new", data)
 }
 
-// everywhere returns all shares that may hold records, also those that the configuration does not allow now.
+// everywhere returns all shares that may hold records, including those that the configuration does not allow now.
 func (k *known) everywhere() []place {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// unlaid is why records could not be laid, by the IDs of the things that they may be of.
+// unlaid holds the reasons for which records could not be laid, by the IDs of the items that they may be of.
 type unlaid map[string]error
 
 // add notes why a record could not be laid.
@@ -22,7 +22,7 @@ func (u unlaid) ids() map[string]bool {
 	return ids
 }
 
-// failure is nil where nothing is left.
+// failure joins the reasons. It returns nil if there is none.
 func (u unlaid) failure() (err error) {
 	for _, why := range u {
 		err = errors.Join(err, why)
@@ -30,17 +30,17 @@ func (u unlaid) failure() (err error) {
 	return err
 }
 
-// laid are the shares of which a janitor of this process has looked at the whole trash, and has put all in its place
-// that an earlier version of the driver had moved there, but for what could not be laid.
+// laid holds the shares whose whole trash a janitor of this process has checked. The janitor has put all records in
+// their places that an earlier version of the driver had moved there, except those that could not be laid.
 type laid struct {
 	mu     sync.Mutex
-	shares map[string]map[string]bool // with the IDs of what could not
+	shares map[string]map[string]bool // with the IDs of the records that could not be laid
 }
 
-// share names a Home: one of another identity may come to its address.
+// share returns a name for a Home. The address is not sufficient: another share may come to it.
 func (l *laid) share(h *share.Home) string { return fmt.Sprintf("%s %x", h.Address(), h.Identity()) }
 
-// on reports whether the trash of a share was looked at.
+// on reports whether the trash of a share was checked.
 func (l *laid) on(h *share.Home) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,7 +48,7 @@ func (l *laid) on(h *share.Home) bool {
 	return looked
 }
 
-// of reports whether all was laid in the trash of a share that is of things with the ID.
+// of reports whether all records of the ID in the trash of a share were laid.
 func (l *laid) of(h *share.Home, id string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +56,7 @@ func (l *laid) of(h *share.Home, id string) bool {
 	return looked && !but[id]
 }
 
-// note notes that all was laid in the trash of a share, but what is of these IDs.
+// note notes that all records in the trash of a share were laid, except those of these IDs.
 func (l *laid) note(h *share.Home, but map[string]bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -66,7 +66,7 @@ func (l *laid) note(h *share.Home, but map[string]bool) {
 	l.shares[l.share(h)] = but
 }
 
-// forget has all look at the trash of a share again.
+// forget makes all callers look at the trash of a share again.
 func (l *laid) forget(h *share.Home) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// errReplaced says that something was deleted, and another made in its place.
+// errReplaced says that an item was deleted, and another created in its place.
 var errReplaced = errors.New("it was deleted, and made anew: ask again")
 
-// layAll is lay for several. It reports whether one was put back, and which could not be laid.
+// layAll is lay for several records. It reports whether one was put back, and which could not be laid.
 func layAll(h *share.Home, all []buried) (back bool, left unlaid) {
 	left = unlaid{}
 	for _, b := range all {
@@ -28,9 +28,9 @@ func layAll(h *share.Home, all []buried) (back bool, left unlaid) {
 	return back, left
 }
 
-// lay looks whose a record is that was moved away. One that was just buried gets its usual name in the trash, if it is
-// of what was to be deleted. What is another thing's was moved by somebody who had been stopped before, and is put
-// back. Kinds: Busy then.
+// lay determines the owner of a record that was moved away. A record that was just buried gets its usual name in the
+// trash, if it is the one that was to be deleted. Any other record was moved by a controller that had been stopped
+// before, and is put back. Kinds: Busy then.
 func lay(h *share.Home, b buried) error {
 	key, mark := buriedAs(b.name)
 	if key == "" {
@@ -39,7 +39,7 @@ func lay(h *share.Home, b buried) error {
 	r, err := read(h, b.folder, b.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil // Another was faster.
+		return nil // Another controller was faster.
 	case err != nil:
 		return unread(b, err)
 	case r.key() != key && mark == "":
@@ -52,8 +52,8 @@ func lay(h *share.Home, b buried) error {
 	return nil
 }
 
-// unread is the failure of who cannot read a record that was moved away: nobody knows whose it is. Kinds: Unavailable
-// for one that is damaged.
+// unread returns the failure for a record that was moved away and cannot be read: its owner is unknown. Kinds:
+// Unavailable for one that is damaged.
 func unread(b buried, err error) error {
 	if !backends.Is(err, backends.Unusable) {
 		return err
@@ -63,8 +63,8 @@ func unread(b buried, err error) error {
 			"%w", share.At(b.folder, b.name), err)
 }
 
-// layAside is lay for a record that an earlier version of the driver has moved to another's usual name. It gets a name
-// of its own first: putting it back ends with removing the name, and that may be the right record's by then.
+// layAside is lay for a record that an earlier version of the driver has moved to another item's usual name. It gets
+// its own name first: putting it back ends with removing the name, which may be that of the right record by then.
 func layAside(h *share.Home, b buried, key string) error {
 	own := burialOf(key)
 	folder, err := h.Bury(b.folder, b.name, own)
@@ -84,7 +84,7 @@ func putBack(h *share.Home, r *record, b buried) error {
 	if err == nil {
 		err = h.Remove(b.folder, b.name)
 	}
-	if ignoreGone(err) != nil { // Where it is gone, another has put it back.
+	if ignoreGone(err) != nil { // If it is gone, another controller has put it back.
 		return fmt.Errorf("the record of %s was moved to %s and cannot be put back: %w", r.key(),
 			share.At(b.folder, b.name), err)
 	}

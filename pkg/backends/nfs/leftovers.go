@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// earlier gives up what an earlier version of the driver was making: it kept records of that in making. What cannot be
-// read is a newer version's, perhaps.
+// earlier gives up the unfinished items of an earlier version of the driver, which kept their records in making. A
+// record that cannot be read may be a newer version's.
 func (j *janitors) earlier(s *share.Share, h *share.Home) error {
 	names, err := h.Names(share.Making, suffix)
 	if err != nil {
@@ -28,10 +28,10 @@ func (j *janitors) earlier(s *share.Share, h *share.Home) error {
 	return nil
 }
 
-// abandon puts a record of making in the trash.
+// abandon moves a record from making to the trash.
 func (e *engine) abandon(h *share.Home, name string, r *record) error {
 	if r.OnDelete != "" {
-		r.OnDelete = deleteData // Nobody has ever seen what is in it.
+		r.OnDelete = deleteData // Its contents were never used.
 		data, err := r.encode()
 		if err != nil {
 			return err

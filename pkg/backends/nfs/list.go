@@ -17,7 +17,8 @@ func (e *controllerSide) List(ctx context.Context,
 	return volumes, next, err
 }
 
-// describeEntry is a volume as the contract has it: of one whose record is damaged the handle and the place.
+// describeEntry returns the backends.Volume of an entry. If its record is damaged, the volume has only the handle and
+// the place.
 func (e *engine) describeEntry(f entry) *backends.Volume {
 	if f.damage != nil {
 		return &backends.Volume{Handle: f.Handle, Topology: e.places.of(f.record)}

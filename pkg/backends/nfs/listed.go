@@ -11,10 +11,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// readAtOnce is how many records are read at a time.
+// readAtOnce is the number of records that are read at a time.
 const readAtOnce = 16
 
-// readAll reads records, several at a time. What is not there for others has none.
+// readAll reads records, several at a time. The entry of an item that does not exist has no record.
 func (l survey) readAll(ctx context.Context, ids []string) ([]entry, error) {
 	found := make([]entry, len(ids))
 	readers, ctx := errgroup.WithContext(ctx)
@@ -33,7 +33,7 @@ func (l survey) readAll(ctx context.Context, ids []string) ([]entry, error) {
 	return found, readers.Wait()
 }
 
-// listed is what an enumeration has of an ID. A record that is damaged keeps no other from being listed.
+// listed returns the entry of an ID in an enumeration. A damaged record does not prevent the listing of others.
 func (l survey) listed(id string) (entry, error) {
 	r, err := read(l.home, l.kind.folder(), id+suffix)
 	switch {
@@ -44,15 +44,15 @@ func (l survey) listed(id string) (entry, error) {
 	case err != nil:
 		return entry{}, err
 	}
-	there, err := r.shown(l.shown, inPlace) // Many snapshots are of one group, whose record is not kept.
+	there, err := r.shown(l.shown, inPlace) // Many snapshots may be of one group, whose record is not kept.
 	if there || backends.Is(err, backends.Unusable) {
 		return entry{place: l.place, record: r, damage: err}, nil
 	}
 	return entry{}, err
 }
 
-// damaged is what an enumeration has of an ID whose record cannot be used: its handle. Of a snapshot it must be known
-// of which volume of this share it is, and that no group decides whether it is there.
+// damaged returns the entry of an ID whose record cannot be used: its handle. A snapshot is listed only if its volume
+// is known to be on this share, and if its existence does not depend on a group.
 func (l survey) damaged(id string, r *record, why error) (entry, error) {
 	text, err := handle{kind: l.kind, address: l.place.Address, share: l.place.Name, home: l.home.Identity(),
 		id: id}.encode()

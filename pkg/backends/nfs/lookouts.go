@@ -2,18 +2,18 @@ package nfs
 
 import "sync"
 
-// mostLeft is how many names of a share are remembered from one look to the next. Where there are more, this
+// mostLeft is the maximum number of names of a share that are remembered between two looks. If there are more, this
 // process helps at once.
 const mostLeft = 10_000
 
-// lookouts are the looks at the shares. Each share has its own: one that takes long holds up no other.
+// lookouts are the looks at the shares. Each share has its own, so a slow look does not delay others.
 type lookouts struct {
 	mu    sync.Mutex
-	under map[string]bool            // the shares at which somebody looks, by the keys of their places
-	lying map[string]map[string]bool // what lay on each at the last look that has not failed
+	under map[string]bool            // the shares with a look under way, by the keys of their places
+	lying map[string]map[string]bool // the names on each share at the last successful look
 }
 
-// begin reports whether a look at the share at a place may begin: none is under way.
+// begin reports whether a look at the share at a place may begin, that is, none is under way.
 func (l *lookouts) begin(p place) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -27,14 +27,14 @@ func (l *lookouts) begin(p place) bool {
 	return true
 }
 
-// end notes that a look has ended, whichever way.
+// end notes that a look has ended, successfully or not.
 func (l *lookouts) end(p place) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.under, p.key())
 }
 
-// again notes the names that lie on the share at a place, and reports whether one of them lay there at the look before.
+// again notes the names on the share at a place, and reports whether one of them was there at the previous look.
 func (l *lookouts) again(p place, names []string) (before bool) {
 	now := map[string]bool{}
 	l.mu.Lock()

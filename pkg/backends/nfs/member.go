@@ -13,14 +13,14 @@ type member struct {
 	Volume string `json:"volume"`
 }
 
-// membership is the group to which a snapshot belongs. The snapshot is there while the group's record is.
+// membership is the group of a snapshot. The snapshot exists as long as the group's record exists.
 type membership struct {
 	Handle string `json:"handle"`
 	ID     string `json:"id"`
 	Turn   string `json:"turn"`
 }
 
-// shown reports whether what a record speaks of is there for others: a snapshot of a group only with the group.
+// shown reports whether the record's item exists for callers: a snapshot of a group exists only with the group.
 func (r *record) shown(h *share.Home, find lookup) (bool, error) {
 	if r.Group == nil {
 		return true, nil
@@ -32,7 +32,7 @@ func (r *record) shown(h *share.Home, find lookup) (bool, error) {
 	return err == nil && g.Turn == r.Group.Turn, err
 }
 
-// writeMembers writes the records of a group's snapshots beside their data. They get to their places with it.
+// writeMembers writes the records of a group's snapshots beside their data. They move to their places with it.
 func (m *making) writeMembers(g *record) error {
 	for i, of := range g.Members {
 		r := &record{Kind: snapshotKind, ID: of.ID, Name: g.Name, SizeBytes: m.origins[i].size, SourceVolume: of.Volume,
@@ -52,7 +52,7 @@ func (m *making) writeMembers(g *record) error {
 	return nil
 }
 
-// disposeMembers does with the snapshots of a group what dispose does with one. It may be called again.
+// disposeMembers disposes of the snapshots of a group. It may be called again.
 func (e *engine) disposeMembers(s *share.Share, h *share.Home, g *record) error {
 	for i, of := range g.Members {
 		if err := e.disposeMember(s, h, g, of); err != nil {
@@ -67,7 +67,7 @@ func (e *engine) disposeMembers(s *share.Share, h *share.Home, g *record) error 
 	return nil
 }
 
-// disposeMember gives a snapshot of the group to the janitor, if its record is there.
+// disposeMember gives a snapshot of the group to the janitor, if its record exists.
 func (e *engine) disposeMember(s *share.Share, h *share.Home, g *record, of member) error {
 	r, err := read(h, share.Snapshots, of.ID+suffix)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,12 +76,12 @@ func (e *engine) disposeMember(s *share.Share, h *share.Home, g *record, of memb
 	if err != nil {
 		return err
 	}
-	// Of a later group of that name, made by an earlier version of the driver.
+	// It belongs to a later group of that name, which an earlier version of the driver created.
 	if r.Group == nil || r.Group.Turn != g.Turn {
 		return nil
 	}
 	if err := e.bury(h, r); err != nil {
-		return ignoreGone(err) // Somebody else was faster.
+		return ignoreGone(err) // Another controller was faster.
 	}
 	e.janitors.add(s.Address)
 	return e.dispose(s, h, r)

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// meet notes a share on which this process has made something, or found it by its name or its handle. Should
-// another be in its place later, this one is still what was there.
+// meet notes a share on which this process has created an item, or has found one by its name or its handle. If another
+// share is in its place later, the noted identity stays.
 func (k *known) meet(h *share.Home) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -17,9 +17,9 @@ func (k *known) meet(h *share.Home) {
 	}
 }
 
-// confirms reports whether the share at a place is the right one, as what this process has made or found there shows,
-// unless another is noted. A note alone shows nothing, nor does a list: they know what there was at a look, which may
-// have been an empty directory in the place of the share, with what a refused creation has left there.
+// confirms reports whether the share at a place is the right one: an item that this process has created or found there
+// shows that, unless another identity is noted. A note alone shows nothing, nor does a list. They say what a look
+// found, which may have been an empty directory in place of the share, with the remains of a refused creation.
 func (k *known) confirms(p place, id homeID) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

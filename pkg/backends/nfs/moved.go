@@ -11,9 +11,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// layOf is lay for all records that were moved away and are of things with the ID, or were taken for such. They are
-// among the burials, where there are few, and not in the trash, where there may be very many: but an earlier version of
-// the driver had no burials. Kinds: as lay.
+// layOf is lay for all records that were moved away and are of items with the ID, or were taken for such. They are
+// among the burials, which are few, and not in the trash, which may be very large. But an earlier version of the driver
+// had no burials. Kinds: as lay.
 func (e *engine) layOf(h *share.Home, id string) error {
 	if !e.laid.of(h, id) {
 		return e.layEverywhere(h, id)
@@ -26,7 +26,7 @@ func (e *engine) layOf(h *share.Home, id string) error {
 }
 
 // layEverywhere is layOf in the burials and in the trash. Kinds: as layOf; Unavailable where there is no trash, which
-// the janitor makes again.
+// the janitor creates again.
 func (e *engine) layEverywhere(h *share.Home, id string) error {
 	all, err := e.burialsOf(h, id)
 	if err != nil {
@@ -43,9 +43,9 @@ func (e *engine) layEverywhere(h *share.Home, id string) error {
 	return e.laidAll(h, append(all, trash...))
 }
 
-// burialsOf are the burials of things with the ID. There is no folder for them on a share that an earlier version of
-// the driver has made; where this process has seen one, the janitor makes it again, if this is still the right share.
-// Kinds: Unavailable then.
+// burialsOf returns the burials of items with the ID. A share of an earlier version of the driver has no folder for
+// them. If this process has seen one, the janitor creates it again, if this is still the right share. Kinds:
+// Unavailable then.
 func (e *engine) burialsOf(h *share.Home, id string) ([]buried, error) {
 	all, err := movedTo(h, share.Burials, id)
 	switch {
@@ -58,15 +58,15 @@ func (e *engine) burialsOf(h *share.Home, id string) ([]buried, error) {
 	return nil, nil
 }
 
-// missing says that a folder is not there, which says nothing about a record. Kinds: Unavailable.
+// missing returns the failure for a missing folder, which says nothing about a record. Kinds: Unavailable.
 func missing(folder string) error {
 	return backends.Errorf(backends.Unavailable,
 		"there is no folder %s: does the server export something else? If somebody has removed it, it is made again: "+
 			"ask again", share.At(folder, ""))
 }
 
-// laidAll is layAll for who looks for a record. What cannot be laid now the janitor tries again, before anybody asks
-// for it. Kinds: Busy where one was put back.
+// laidAll is layAll for callers that look for a record. If some cannot be laid now, the janitor retries without waiting
+// for the next call. Kinds: Busy where one was put back.
 func (e *engine) laidAll(h *share.Home, all []buried) error {
 	back, left := layAll(h, all)
 	if len(left) > 0 {
@@ -79,7 +79,7 @@ func (e *engine) laidAll(h *share.Home, all []buried) error {
 	return nil
 }
 
-// movedTo are the records in a folder whose names begin with the ID.
+// movedTo returns the records in a folder whose names begin with the ID.
 func movedTo(h *share.Home, folder, id string) ([]buried, error) {
 	if err := h.Refresh(folder); err != nil {
 		return nil, err
@@ -92,12 +92,12 @@ func movedTo(h *share.Home, folder, id string) ([]buried, error) {
 	return all, err
 }
 
-// lay puts back what is no trash, before anything is removed, which may take long. What was just buried gets its usual
-// name in the trash.
+// lay puts back records that are no trash, before anything is removed, which may take long. Records that were just
+// buried get their usual names in the trash.
 func (j *janitors) lay(h *share.Home) error {
 	made := makeFolders(h)
 	full := failure.IsAny(made, unix.ENOSPC, unix.EDQUOT, unix.EROFS)
-	if full { // What is buried gets to the trash at once as long as there is no room.
+	if full { // As long as there is no room, buried records move to the trash at once.
 		j.engine.laid.forget(h)
 		made = nil
 	}
@@ -112,8 +112,8 @@ func (j *janitors) lay(h *share.Home) error {
 	return errors.Join(burials.failure(), trash.failure(), err)
 }
 
-// makeFolders makes the folders for what is removed where they are missing: on a share of an earlier version of the
-// driver, or since somebody has removed them.
+// makeFolders creates missing folders for removed items: on a share of an earlier version of the driver, or after a
+// user has removed them.
 func makeFolders(h *share.Home) error {
 	for _, folder := range []string{share.Trash, share.Burials} {
 		err := h.Refresh(folder)
@@ -129,7 +129,7 @@ func makeFolders(h *share.Home) error {
 	return nil
 }
 
-// layIn lays all that is in a folder. It fails where that cannot be listed.
+// layIn lays all records in a folder. It fails if the folder cannot be listed.
 func layIn(h *share.Home, folder string) (unlaid, error) {
 	names, err := h.Names(folder, suffix)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// told is a handle that a record tells.
+// told is a handle in a record.
 type told struct {
 	kind kind
 	text string
-	id   string // empty where it is another thing's, whose ID the record does not have
+	id   string // empty for another item's handle, whose ID the record does not have
 }
 
-// own are the handles that are given out for what a record speaks of.
+// own returns the handles of the record's own item and of its group.
 func (r *record) own() []told {
 	all := []told{{r.Kind, r.Handle, r.ID}}
 	if r.Group != nil {
@@ -24,7 +24,7 @@ func (r *record) own() []told {
 	return all
 }
 
-// sources are the handles of what something was made from.
+// sources returns the handles of the item's sources.
 func (r *record) sources() (all []told) {
 	if r.SourceVolume != "" {
 		all = append(all, told{kind: volumeKind, text: r.SourceVolume})
@@ -38,8 +38,8 @@ func (r *record) sources() (all []told) {
 	return all
 }
 
-// checkHandles refuses handles that are not of the record's own ID, or are of another share. Whoever can write a record
-// would have others call for another volume by it.
+// checkHandles refuses handles with another ID than the record's, or of another share. Otherwise anybody who can write
+// a record could use it to redirect calls to another volume.
 func (r *record) checkHandles(h *share.Home) error {
 	for _, t := range append(r.own(), r.sources()...) {
 		hd, _, _, ok := decodeHandle(t.kind, t.text)
@@ -56,8 +56,9 @@ func (r *record) checkHandles(h *share.Home) error {
 	return nil
 }
 
-// checkPlace refuses a record whose handle names a share that nobody knows: whoever is given it would ask a server of
-// somebody else's choice. It need not be the name or address by which the share is reached now. Kinds: Unusable.
+// checkPlace refuses a record whose handle names an unknown share. Otherwise a caller that gets this handle would call
+// a server of an attacker's choice. The handle's name or address need not be the one by which the share is reached now.
+// Kinds: Unusable.
 func (e *engine) checkPlace(h *share.Home, r *record) error {
 	for _, t := range r.own() {
 		_, where, _, _ := decodeHandle(t.kind, t.text)

@@ -12,18 +12,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/keylock"
 )
 
-// engine is the backend. Its methods are in the files that are named after what they do.
+// engine is the backend. Its methods are in files that are named after their purpose.
 type engine struct {
 	mounter export.Mounter
 	pool    *share.Pool
 	named   map[string]export.Address
-	// onlyShares says that named has all shares that may be used.
+	// onlyShares says that only the shares in named may be used.
 	onlyShares bool
 	places     topologies
 	known      *known
 	seen       *seen
 	permits    *permits
-	locks      *keylock.Locks // what is being made, changed or removed, by share and key
+	locks      *keylock.Locks // the items that are being created, changed or removed, by share and key
 	copies     *copies
 	restless   restless
 	janitors   *janitors
@@ -36,14 +36,14 @@ type engine struct {
 	now        func() time.Time
 }
 
-// controllerSide and nodeSide are the engine as the one and the other see it: the node's offers no Release, and the
+// controllerSide and nodeSide are the engine's views for controller and node: the node's has no Release, and the
 // controller's no Inspect.
 type (
 	controllerSide struct{ *engine }
 	nodeSide       struct{ engine *engine }
 )
 
-// open starts the backend. No server is asked for anything yet. Kinds: Invalid for a configuration that is wrong.
+// open starts the backend. It calls no server. Kinds: Invalid for an incorrect configuration.
 func open(_ context.Context, options backends.Options, mounter export.Mounter,
 	paceOf func(patience time.Duration) pace) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the nfs backend", "")
@@ -89,14 +89,14 @@ func (e *engine) recall(options backends.Options) (err error) {
 	return err
 }
 
-// close stops the work in the background, which the next start takes up again. What hangs in the kernel ends with the
-// process. Kinds: Busy, naming what has not ended by the end of the context.
+// close stops the work in the background, which the next start resumes. Calls that hang in the kernel end with the
+// process. Kinds: Busy, naming the work that has not ended by the end of the context.
 func (e *engine) close(ctx context.Context) error {
 	e.copies.stop()
 	e.usage.stop()
 	err := errors.Join(e.janitors.close(ctx), e.copies.close(ctx), e.usage.close(ctx))
 	e.pool.Close()
-	if err == nil { // What has not ended works under the name: the lock ends with the process.
+	if err == nil { // Otherwise work under the name is still running: the lock ends with the process.
 		e.permits.close()
 	}
 	return err

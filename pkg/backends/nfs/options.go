@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// allowed are the options of the kernel's NFS client that a class or a PersistentVolume may set. All others would say
-// what is mounted, from where, or as whom (addr, port, clientaddr, mounthost), or are for other tools.
+// allowed returns the options of the kernel's NFS client that a class or a PersistentVolume may set. All other options
+// would say what is mounted, from where, or as whom (addr, port, clientaddr, mounthost), or are for other tools.
 func allowed() []string {
 	return []string{
 		"hard", "soft", "softerr", "softreval", "nosoftreval", "timeo", "retrans", "rsize", "wsize", "bsize", "nconnect",
@@ -21,7 +21,7 @@ func allowed() []string {
 	}
 }
 
-// genericOptions are those that the node's pipeline understands for every filesystem.
+// genericOptions returns the options that the node's pipeline understands for every filesystem.
 func genericOptions() []string {
 	return []string{
 		"ro", "rw", "suid", "nosuid", "dev", "nodev", "exec", "noexec", "symfollow", "nosymfollow", "sync", "async",
@@ -31,8 +31,8 @@ func genericOptions() []string {
 	}
 }
 
-// checkOptions refuses mount options that make no sense for NFS or lead elsewhere, and returns the version that they
-// ask for. Kinds: Invalid.
+// checkOptions refuses mount options that make no sense for NFS or lead elsewhere, and returns the NFS version that
+// they request. Kinds: Invalid.
 func checkOptions(options []string) (version string, err error) {
 	for _, option := range options {
 		name, value, pair := strings.Cut(option, "=")
@@ -60,8 +60,8 @@ func checkOptions(options []string) (version string, err error) {
 	return version, nil
 }
 
-// connectionOptions are those of a list that are of the connection to the server, which all mounts of it on a node
-// share: the driver's own mount comes first, and must ask for them too.
+// connectionOptions returns the options of a list that concern the connection to the server. All mounts of the server
+// on a node share it. The driver's own mount comes first, so it must request these options too.
 func connectionOptions(options []string) string {
 	of := []string{"nconnect", "max_connect", "resvport", "noresvport"}
 	return strings.Join(slices.DeleteFunc(slices.Clone(options), func(option string) bool {
@@ -70,13 +70,13 @@ func connectionOptions(options []string) string {
 	}), ",")
 }
 
-// alone asks for a filesystem of its own where the kernel would give the mount that of another volume of the share,
-// with that one's values: it does not compare these options.
+// alone requests a separate superblock for options that the kernel does not compare. Otherwise the kernel would share
+// the superblock of another volume of the share, with the values of that volume.
 func alone(options []string) []string {
 	never := []string{"timeo", "retrans", "bsize", "resvport", "noresvport"}
 	for _, option := range options {
 		if name, _, _ := strings.Cut(option, "="); slices.Contains(never, name) {
-			return []string{"nosharecache"} // The class's own come later, and the last one counts.
+			return []string{"nosharecache"} // The class's own options come later, and the last one counts.
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// origin is what a new volume or snapshot is filled with.
+// origin is the source of a new volume or snapshot.
 type origin struct {
 	kind   kind
 	handle string // of the volume or snapshot
@@ -20,7 +20,7 @@ type origin struct {
 	// anyInstant accepts a copy of a volume that is written to meanwhile.
 	anyInstant bool
 
-	// Known once it was checked.
+	// Known after the check.
 	id     string
 	turn   string
 	size   int64  // in bytes
@@ -30,11 +30,11 @@ type origin struct {
 const (
 	// linksSuffix ends the name of the directory that a copy keeps beside itself: see tree.Replication.
 	linksSuffix = ".links"
-	// tick is longer than the steps of any filesystem's clock.
+	// tick is longer than the clock step of any filesystem.
 	tick = 20 * time.Millisecond
 )
 
-// check looks at the source, and returns its size in bytes. Kinds: NotFound.
+// check looks up the source, and returns its size in bytes. Kinds: NotFound.
 func (o *origin) check(m *making) (int64, error) {
 	h, err := m.parse(o.kind, o.handle)
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *origin) check(m *making) (int64, error) {
 	return r.SizeBytes, m.settle(m.share, r)
 }
 
-// keysOf names the sources among all of the share, earlier and later ones of their names too.
+// keysOf returns the keys of the sources, which differ from those of earlier and later items of the same names.
 func keysOf(origins []origin) (keys []string) {
 	for _, from := range origins {
 		keys = append(keys, from.id+"-"+from.turn)
@@ -133,7 +133,7 @@ func (m *making) instant(ctx context.Context, draft string) (at tree.Instant, er
 	return at, err
 }
 
-// serverTime is the time of the filesystem of one of the driver's own directories.
+// serverTime returns the time of the filesystem of one of the driver's own directories.
 func serverTime(dir *os.File) (unix.Timespec, error) {
 	if err := dir.Chmod(0o700); err != nil {
 		return unix.Timespec{}, err
@@ -143,9 +143,8 @@ func serverTime(dir *os.File) (unix.Timespec, error) {
 	return stat.Ctim, err
 }
 
-// forget waits until the kernel knows nothing any more that is from before the call. Until then a file that a pod has
-// just written may seem as long as it was at an earlier copy, and would be cut there; and one that is new may not seem
-// to be there.
+// forget waits until the kernel's cached attributes are all newer than the call. Before that, a file that a pod has
+// just written may seem as short as at an earlier copy and would be truncated, and a new file may seem not to exist.
 func forget(ctx context.Context, lag time.Duration) error {
 	select {
 	case <-time.After(lag):
@@ -155,5 +154,5 @@ func forget(ctx context.Context, lag time.Duration) error {
 	}
 }
 
-// closeQuietly closes a directory, or what was read only.
+// closeQuietly closes a directory, or a file that was only read.
 func closeQuietly(file *os.File) { _ = file.Close() }

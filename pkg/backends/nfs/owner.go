@@ -11,21 +11,21 @@ import (
 	"github.com/stowage-csi/stowage/pkg/dirlock"
 )
 
-// ownerFile is where the name of this controller is in the data directory.
+// ownerFile is the file with this controller's name in the data directory.
 const ownerFile = "controller"
 
-// openPermits reads the controller's name, or gives it one. That it cannot be kept costs a call that is turned away
-// once. Kinds: Busy where another controller has the name.
+// openPermits reads the controller's name, or creates one. If it cannot be saved, the next start turns one call away on
+// each share. Kinds: Busy where another controller has the name.
 func openPermits(options backends.Options) (*permits, error) {
 	path := filepath.Join(options.DataDir, ownerFile)
 	p := &permits{apart: apart, all: map[permitted]*permit{}}
 	var err error
-	if !options.NodeOnly { // A node leads nobody.
+	if !options.NodeOnly { // A node needs no permits.
 		if p.lock, err = lockName(path); backends.Is(err, backends.Busy) {
 			return nil, err
 		}
 	}
-	if err == nil { // A name that is not locked may be another's.
+	if err == nil { // Without the lock, the name may be another controller's.
 		p.owner = readName(path)
 	}
 	if p.owner != "" {
@@ -45,23 +45,23 @@ func openPermits(options backends.Options) (*permits, error) {
 	return p, nil
 }
 
-// lockName keeps others from the file of the name, which it makes where it is not there. Of two controllers of one name
-// each would take the other's permits for those of an earlier run of its own, and turn no late call away. Each would
-// replace the other's note of shares, too. Not the directory is locked, which may be the kubelet's: anybody can lock
-// that. Kinds: Busy.
+// lockName locks the file of the name, and creates it if it does not exist. If two controllers had one name, each would
+// take the other's permits for those of its own earlier run and turn no late call away. Each would also replace the
+// other's note of shares. The directory itself is not locked, because it may be the kubelet's, which any process can
+// lock. Kinds: Busy.
 func lockName(path string) (*os.File, error) {
 	made, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
 	if err == nil {
 		err = made.Close()
 	}
-	locked, lockErr := dirlock.Lock(path) // Also where nothing can be made, but the file is there.
+	locked, lockErr := dirlock.Lock(path) // Locking also works where no file can be created but this one exists.
 	if lockErr == nil {
 		return locked, nil
 	}
 	return nil, errors.Join(err, lockErr)
 }
 
-// readName is empty where there is no name, or half of one.
+// readName returns the name, or an empty text if the file has none or an incomplete one.
 func readName(path string) string {
 	text, err := os.ReadFile(path)
 	name := string(text)
@@ -71,7 +71,7 @@ func readName(path string) string {
 	return name
 }
 
-// close lets another controller have the name.
+// close releases the name for another controller.
 func (p *permits) close() {
 	if p.lock != nil {
 		_ = p.lock.Close() // It was only locked.

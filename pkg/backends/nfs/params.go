@@ -16,10 +16,10 @@ const (
 	copyInUse = "copy"
 )
 
-// defaultPermissions are those of the root of a volume that is no copy.
+// defaultPermissions are the permissions of the root of a volume without a source.
 const defaultPermissions = 0o755
 
-// Parameters are those of a StorageClass.
+// Parameters are the parameters of a StorageClass.
 type Parameters struct {
 	Server           string `param:"server" doc:"Name or IP address of the NFS server."`
 	Share            string `param:"share" doc:"Absolute path that the server exports, or a directory below it."`
@@ -36,7 +36,7 @@ type Mutable struct {
 	OnDelete *string `param:"onDelete" enum:"delete|retain|archive" doc:"What becomes of a deleted volume's directory: it is removed, left where it is, or renamed to archived-<directory>-<number>."`
 }
 
-// SnapshotParameters are those of a VolumeSnapshotClass.
+// SnapshotParameters are the parameters of a VolumeSnapshotClass.
 type SnapshotParameters struct {
 	SourceInUse string `param:"sourceInUse" enum:"refuse|copy" default:"refuse" doc:"What becomes of the snapshot of a volume that is written to meanwhile: it is refused, or made of a copy that is not of one instant."`
 }

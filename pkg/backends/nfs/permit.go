@@ -18,42 +18,42 @@ import (
 )
 
 const (
-	// givenBack is in place of the name of a permit that was given back.
+	// givenBack replaces the name of a permit that was given back.
 	givenBack = "given back"
-	// askedKept is how many calls are remembered that were turned away.
+	// askedKept is the number of remembered calls that were turned away.
 	askedKept = 1000
-	// apart is how much later than the answer to a call that was turned away the same call must come to be a new one. The
-	// sidecars wait ten times as long. An old call may have been sent twice, and the second be read from the socket while
-	// the first is answered.
+	// apart is the minimum time between the answer to a call that was turned away and the same call again, if that is to
+	// count as new. The sidecars wait ten times as long. An old call may have been sent twice, and the second copy be read
+	// from the socket while the first is answered.
 	apart = 100 * time.Millisecond
-	// mostLooks is how often others' permits are looked for at a call, at most.
+	// mostLooks is the maximum number of looks for others' permits in one call.
 	mostLooks = 8
 )
 
-// permits are this controller's permits to make and remove things, one on each share for each class of calls. A permit
-// is a file there; who is called removes those of all others for that class first. So a controller that was stopped
-// finds that it has none when it goes on, and turns away what it was asked for before: others may have done that since,
-// and deleted it. Whoever still wants it asks again, and for him it gets a new one.
+// permits are this controller's permits to create and remove items, one on each share for each class of calls. A permit
+// is a file there. A controller that is called first removes the permits of all others for that class. So a controller
+// that was stopped finds no permit when it resumes, and turns its earlier calls away: others may have done them since,
+// and deleted the result. For a caller that retries, it gets a new permit.
 type permits struct {
-	owner string // begins the names of this controller's: those of an earlier run of it are nobody's
+	owner string // begins the names of this controller's permits: those of its earlier run are unused
 	apart time.Duration
-	lock  *os.File // on the file of the name; nil where there is none
+	lock  *os.File // on the file of the name; nil if there is no lock
 
 	mu  sync.Mutex
 	all map[permitted]*permit
 }
 
-// permitted is what a permit is for.
+// permitted identifies a permit.
 type permitted struct {
 	home  homeID
-	key   string // which others cannot copy with the share's identity
+	key   string // which cannot be copied with the share's identity
 	class class
 }
 
-// class is a sort of calls, each of which one sidecar makes. The sidecars elect their leaders each for itself, so that
-// those of several controllers lead at a time as a rule: a call of one class does not say that those of another come
-// from elsewhere now. All calls that make or remove a thing are of one class, so that a late one never comes to a thing
-// that calls of another class have made and removed.
+// class is a class of calls, all of which one sidecar makes. Each sidecar elects its own leader, so usually several
+// controllers lead at a time: a call of one class does not show that those of another class now come to another
+// controller. All calls that create or remove an item are of one class. So a late one never meets an item that calls of
+// another class have created and removed.
 type class string
 
 const (
@@ -62,7 +62,7 @@ const (
 	changeCalls   class = "changes"   // of a volume's record
 )
 
-// calls is the class of those that make and remove what is of the kind.
+// calls returns the class of the calls that create and remove items of the kind.
 func (k kind) calls() class {
 	if k == volumeKind {
 		return volumeCalls
@@ -70,19 +70,19 @@ func (k kind) calls() class {
 	return snapshotCalls
 }
 
-// permit is the one on a share for a class.
+// permit is the permit on a share for a class.
 type permit struct {
 	class class
 	mu    sync.Mutex
-	name  string               // of the file; empty for one that never was
-	turn  uint64               // changes when it is made anew, after it was taken away
-	asked map[string]time.Time // the calls that were turned away since it was made, and when
+	name  string               // of the file; empty if there never was one
+	turn  uint64               // changes when the permit is created again, after it was taken away
+	asked map[string]time.Time // the calls that were turned away since its creation, and when
 }
 
 func (p *permits) on(h *share.Home, c class) *permit {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	key, _ := h.ID("permits", "") // Without the key nothing is made; what is there is removed and changed all the same.
+	key, _ := h.ID("permits", "") // Without the key, nothing can be created, but items can be removed and changed.
 	what := permitted{h.Identity(), key, c}
 	if p.all[what] == nil {
 		p.all[what] = &permit{class: c}
@@ -90,20 +90,20 @@ func (p *permits) on(h *share.Home, c class) *permit {
 	return p.all[what]
 }
 
-// fresh is the name of a permit that nobody has had.
+// fresh returns a unique name of a permit.
 func (p *permits) fresh(c class) string { return p.owner + "." + string(c) + "." + share.Random() }
 
-// concerns reports whether a permit of that name is for calls of the class. Those of an earlier version of the driver
-// are for all.
+// concerns reports whether a permit of that name is for calls of the class. Permits of an earlier version of the driver
+// are for all classes.
 func (c class) concerns(name string) bool {
 	_, rest, _ := strings.Cut(name, ".")
 	of, _, named := strings.Cut(rest, ".")
 	return !named || of == string(c)
 }
 
-// lead ends the permits of all other controllers on a share for a class of calls, and returns the turn of our own.
-// Where there is no room for one the call goes on without: it may need none. Kinds: Busy where others were called since
-// our last call, if any: then this call may be from before, unless it is made again.
+// lead ends the permits of all other controllers on a share for a class of calls, and returns the turn of our own. If
+// there is no room for a permit, the call continues without one, because it may need none. Kinds: Busy if others were
+// called since our last call, or at all before our first: then this call may be from before, unless it is repeated.
 func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) (turn uint64, err error) {
 	p := e.permits.on(h, c)
 	p.mu.Lock()
@@ -113,7 +113,7 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 		return 0, err
 	}
 	if !slices.Contains(names, p.name) {
-		if ctx.Err() != nil { // Nobody hears an answer now, so that the next such call is no second one.
+		if ctx.Err() != nil { // No caller gets an answer now, so the next such call is not a repetition.
 			return 0, ctx.Err()
 		}
 		if p.overtaken(names, e.permits.owner) && !p.again(call, backends.Arrival(ctx).Add(-e.permits.apart)) {
@@ -132,7 +132,7 @@ func (e *engine) lead(ctx context.Context, h *share.Home, c class, call string) 
 	return p.turn, p.alone(h, names)
 }
 
-// listed are the permits on a share that are for calls of the class.
+// listed returns the permits on a share that are for calls of the class.
 func (p *permit) listed(h *share.Home) ([]string, error) {
 	if err := h.Charge(0); err != nil { // The call may have ended while others had the mutex.
 		return nil, err
@@ -147,8 +147,8 @@ func (p *permit) listed(h *share.Home) ([]string, error) {
 	return slices.DeleteFunc(names, func(name string) bool { return !p.class.concerns(name) }), nil
 }
 
-// alone ends the permits of all others. One that was spent just before has left another in its place, which was not
-// there when we looked: so it looks until there is none. Kinds: Busy where there always are more.
+// alone ends the permits of all others. A permit that was spent just before has left another in its place, which was
+// not listed yet, so alone repeats the look until there is none. Kinds: Busy where there always are more.
 func (p *permit) alone(h *share.Home, names []string) (err error) {
 	for range mostLooks {
 		others := slices.DeleteFunc(names, func(name string) bool { return name == p.name })
@@ -171,16 +171,16 @@ func (p *permit) alone(h *share.Home, names []string) (err error) {
 	return backends.Errorf(backends.Busy, "%w", errOvertaken)
 }
 
-// errOvertaken says that a call may be from before another controller was called.
+// errOvertaken says that a call may be from before a call to another controller.
 var errOvertaken = errors.New("another controller was at work on the share: ask again, which has this one take over")
 
-// overtaken reports whether others may have done what we are called for.
+// overtaken reports whether others may have done this call already.
 func (p *permit) overtaken(names []string, owner string) bool {
 	others := slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, owner+".") })
 	return p.name != "" || others
 }
 
-// again reports whether such a call was turned away before a time, and notes that it is now.
+// again reports whether such a call was turned away before a time, and notes that it is turned away now if it was not.
 func (p *permit) again(call string, before time.Time) bool {
 	if at, ok := p.asked[call]; ok {
 		return at.Before(before)
@@ -207,9 +207,8 @@ func (p *permit) renew(h *share.Home, all *permits) error {
 	return nil
 }
 
-// unrivalled gives a new permit back if others have got one since those that were there before: we may have been
-// stopped in between, and they may have done what we are called for. Kinds: Busy then. Else it returns those that are
-// there now.
+// unrivalled gives a new permit back if others have got one since the list before. This process may have been stopped
+// in between, and they may have done this call already. Kinds: Busy then. Otherwise it returns the current permits.
 func (p *permit) unrivalled(h *share.Home, before []string, call string) (names []string, err error) {
 	names, err = p.listed(h)
 	rival := func(name string) bool { return name != p.name && !slices.Contains(before, name) }
@@ -225,9 +224,9 @@ func (p *permit) unrivalled(h *share.Home, before []string, call string) (names 
 	return nil, backends.Errorf(backends.Busy, "%w", errOvertaken)
 }
 
-// spend makes something else of the permit of a turn, such as an attempt's token, in one step that fails when another
-// controller was called since. The next permit is there before: it counts only if that step succeeds. Kinds: Busy;
-// Exhausted where there is no room for a permit.
+// spend turns the permit of a turn into something else, such as an attempt's token, in one step that fails when another
+// controller was called since. The next permit is created before that and counts only if that step succeeds. Kinds:
+// Busy; Exhausted where there is no room for a permit.
 func (e *engine) spend(h *share.Home, c class, turn uint64, use func(permit string) error) error {
 	p := e.permits.on(h, c)
 	p.mu.Lock()
@@ -253,8 +252,9 @@ func (e *engine) spend(h *share.Home, c class, turn uint64, use func(permit stri
 	return errors.Join(err, h.Remove(share.Controllers, next))
 }
 
-// rename gives our permit another name, in one step that fails when another controller was called since. Who has looked
-// at the permits before, and has none of its own yet, finds a rival then. Kinds: Busy, also where there is no permit.
+// rename gives our permit another name, in one step that fails when another controller was called since. A controller
+// that has listed the permits before, and has none of its own yet, then finds a rival. Kinds: Busy, also where there is
+// no permit.
 func (e *engine) rename(h *share.Home, c class) error {
 	p := e.permits.on(h, c)
 	p.mu.Lock()

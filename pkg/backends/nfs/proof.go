@@ -14,21 +14,21 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// spot is a directory that a node is to mount. The kernel and the server follow symlinks on the way to what they mount,
-// and pods can make those: so it must be the one that is reached from the root without following any.
+// spot is a directory that a node will mount. The kernel and the server follow symlinks on the path of a mount, and
+// pods can create those. So it must be the directory that is reached from the root without following any.
 type spot struct {
-	address export.Address // with the version that is spoken
+	address export.Address // with the negotiated version
 	dir     string         // below that; empty for itself
 	visit   visit
-	// static says that somebody else made it: then it must hold no records either.
+	// static says that the driver did not create it: then it must hold no records either.
 	static bool
 }
 
-// visit looks at a directory, as it is reached without following a link.
+// visit calls look on a directory that is reached without following a link.
 type visit func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error
 
-// visitMade is the visit of a volume's directory, for which the share and the record must be there each time: the
-// share's root may be what somebody swaps.
+// visitMade returns the visit of a volume's directory. The share and the record must exist each time, because an
+// attacker may replace the share's root.
 func (e *engine) visitMade(hd handle, subDir string) visit {
 	return func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error {
 		return e.at(ctx, hd, "looking at a volume's directory",
@@ -45,7 +45,8 @@ func (e *engine) visitMade(hd handle, subDir string) visit {
 	}
 }
 
-// visitStatic is the visit of a directory that somebody else made. Other filesystems of the server may be on the way.
+// visitStatic returns the visit of a directory that the driver did not create. Other filesystems of the server may be
+// on the path.
 func (e *engine) visitStatic(root export.Address, rel string) visit {
 	return func(ctx context.Context, look func(s *share.Share, dir *os.File) error) error {
 		return e.pool.With(ctx, root, "looking at a static volume", func(_ context.Context, s *share.Share) error {
@@ -64,7 +65,7 @@ func lookBelow(s *share.Share, rel string, find func(*os.File, string) (*os.File
 	return look(s, dir)
 }
 
-// noteVersion adds why a directory may be missing that the server has.
+// noteVersion adds why a directory that the server has may be missing.
 func noteVersion(s *share.Share, err error) error {
 	if err == nil || s.Version != "3" {
 		return err
@@ -73,22 +74,22 @@ func noteVersion(s *share.Share, err error) error {
 		"server below: if there is one on the way, use nfsvers 4.1", err, s.Address)
 }
 
-// glimpse is what tells a directory from all others of its server. That is the server's own handle of it, which the
-// client shows where it can. Without one it is the number, together with the time of the last change at one moment:
-// another filesystem may have the number too, and whoever makes directories there can wait for it.
+// glimpse distinguishes a directory from all others of its server. It holds the server's own file handle, if the client
+// shows it. Otherwise it holds the inode number, together with the time of the last change. The number alone is not
+// sufficient: another filesystem may have it too, and an attacker who creates directories there can wait for it.
 type glimpse struct {
 	handle  string
 	inode   uint64
 	changed unix.StatxTimestamp
 }
 
-// looks is how often a directory is looked at that changes all the time.
+// looks is the maximum number of looks at a directory that changes all the time.
 const looks = 10
 
-// prove shows that what was mounted is the directory at the spot. Kinds: Unavailable when it is not.
+// prove shows that the mounted directory is the one at the spot. Kinds: Unavailable when it is not.
 func (e *engine) prove(ctx context.Context, at spot, mounted *os.File) error {
 	if at.static {
-		if err := noneIn(mounted, at.address.Below(at.dir)); err != nil { // It was none before.
+		if err := noneIn(mounted, at.address.Below(at.dir)); err != nil { // It held no records before.
 			return backends.Errorf(backends.Unavailable, "%w", err)
 		}
 	}
@@ -137,7 +138,7 @@ func (at spot) glimpse(ctx context.Context) (glimpse, error) {
 	return *found.Load(), nil
 }
 
-// glimpseOf looks at an open directory, as the server has it now.
+// glimpseOf looks at the server's current state of an open directory.
 func glimpseOf(dir *os.File) (glimpse, error) {
 	var x unix.Statx_t
 	const flags = unix.AT_EMPTY_PATH | unix.AT_NO_AUTOMOUNT | unix.AT_STATX_FORCE_SYNC
@@ -149,7 +150,7 @@ func glimpseOf(dir *os.File) (glimpse, error) {
 	return look, err
 }
 
-// isAt reports whether two looks are at one moment of one directory.
+// isAt reports whether two glimpses are of one directory at one moment.
 func (g glimpse) isAt(other glimpse) bool {
 	return g.inode == other.inode && g.changed == other.changed
 }

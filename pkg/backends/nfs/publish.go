@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// publish makes the thing be there, by one link: the draft is whole. Kinds: Invalid when its directory is somebody
-// else's; Busy.
+// publish makes the item exist, by one link: the draft is complete. Kinds: Invalid when its directory is not the
+// driver's; Busy.
 func (m *making) publish(ctx context.Context, r *record) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (m *making) publish(ctx context.Context, r *record) error {
 		}
 	}
 	err := m.home.Publish(r.key()+suffix, r.Kind.folder(), r.ID+suffix)
-	if errors.Is(err, fs.ErrExist) { // It may be our own: an answer that was lost is asked for again.
+	if errors.Is(err, fs.ErrExist) { // It may be our own: the caller retries if an answer was lost.
 		if now, readErr := read(m.home, r.Kind.folder(), r.ID+suffix); readErr != nil || now.Turn != r.Turn {
 			return errors.Join(backends.Errorf(backends.Busy, "another controller has made it: ask again"), readErr)
 		}
@@ -46,8 +46,8 @@ func (m *making) publish(ctx context.Context, r *record) error {
 	return m.home.Remove(share.Staging, r.key()+suffix)
 }
 
-// settle puts in its place what is published. Each piece can be moved once, since its name in staging is never used
-// again: whoever comes late finds it gone. So any controller may do it for another.
+// settle moves the parts of a published item to their places. Each part can be moved only once, because its name in
+// staging is never used again, and a late controller does not find it. So any controller may do it for another.
 func (e *engine) settle(s *share.Share, r *record) error {
 	for _, p := range r.parts() {
 		waits, err := exists(s.Dir(), share.At(share.Staging, p.draft))
@@ -70,8 +70,8 @@ func (e *engine) settle(s *share.Share, r *record) error {
 	return nil
 }
 
-// putInPlace is settle for a volume in whose place somebody else may have put something just before. It is taken back
-// then: no call has been told of it. Kinds: Invalid.
+// putInPlace is settle for a volume whose place may just have been taken. In that case the volume is taken back,
+// because no caller has received it. Kinds: Invalid.
 func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 	err := e.settle(s, r)
 	if !failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
@@ -80,14 +80,14 @@ func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
 	return cmp.Or(e.takeBack(s, h, r), notOurs(r.SubDir, s))
 }
 
-// takeBack undoes the publishing of what no call has been told of.
+// takeBack undoes the publishing of an item that no caller has received.
 func (e *engine) takeBack(s *share.Share, h *share.Home, r *record) error {
 	e.janitors.add(s.Address)
 	return ignoreGone(e.bury(h, r))
 }
 
-// hasData fails for what was published without its data, and takes it back: somebody has removed the draft, by hand
-// perhaps. Kinds: Unavailable.
+// hasData fails if the item was published without its data, and takes it back: the draft was removed, perhaps by hand.
+// Kinds: Unavailable.
 func (m *making) hasData(r *record) error {
 	for _, p := range r.parts() {
 		parent, err := openDir(m.share, path.Dir(p.place))

@@ -19,21 +19,21 @@ import (
 // recordVersion is the version of the records that this driver writes.
 const recordVersion = 1
 
-// suffix ends the names of records.
+// suffix is the suffix of records' file names.
 const suffix = ".json"
 
-// record is all that is known of a volume, a snapshot or a group of snapshots. It is in the home's folder volumes,
-// snapshots or groups once the thing is published, before that in staging, and in trash while it is being removed.
+// record holds all that is known of a volume, a snapshot or a group of snapshots. It is in the home's folder volumes,
+// snapshots or groups once the item is published, before that in staging, and in trash while the item is being removed.
 type record struct {
 	Version int    `json:"version"`
 	Kind    kind   `json:"kind"`
 	ID      string `json:"id"`
 	Handle  string `json:"handle"`
 	Name    string `json:"name"`
-	// Turn is of the attempt that made this thing: it tells it from an earlier or later one of the same name.
+	// Turn identifies the attempt that created this item, among earlier and later ones of the same name.
 	Turn string `json:"turn"`
-	// Revision grows with each change of the record, so that of two records of one thing the later is known whatever the
-	// clocks say. It is 0, and stays so, in what an earlier version of the driver has written: that knows no revisions.
+	// Revision grows with each change of the record. So of two records of one item the later is known, whatever the clocks
+	// say. It is and stays 0 in records of an earlier version of the driver, which does not know revisions.
 	Revision       uint64    `json:"revision,omitempty"`
 	CreatedAt      time.Time `json:"createdAt"`
 	SizeBytes      int64     `json:"sizeBytes"`
@@ -56,13 +56,13 @@ type record struct {
 	Members []member `json:"members,omitempty"`
 }
 
-// key names this thing among all of the share, earlier and later ones of its name too.
+// key identifies this item among all of the share, including earlier and later ones of its name.
 func (r *record) key() string { return r.ID + "-" + r.Turn }
 
-// retained reports whether the data outlives the volume where it is.
+// retained reports whether the data stays in place when the volume is deleted.
 func (r *record) retained() bool { return r.Kind == volumeKind && r.OnDelete == retainData }
 
-// folder is where the record is once the thing is published.
+// folder returns the folder of the records of published items.
 func (k kind) folder() string {
 	switch k {
 	case snapshotKind:
@@ -74,18 +74,18 @@ func (k kind) folder() string {
 	return share.Volumes
 }
 
-// part is a piece of what is made: its name in staging, and its place once the record is published, from the share's
+// part is a piece of a new item: its name in staging, and its place once the record is published, from the share's
 // root.
 type part struct{ draft, place string }
 
-// parts are in the order in which they are put in their places.
+// parts returns the parts in the order in which they are moved to their places.
 func (r *record) parts() []part {
 	switch r.Kind {
 	case snapshotKind:
 		return []part{{r.key(), share.At(share.Snapshots, r.key())}}
 	case groupKind:
 		var all []part
-		for i, of := range r.Members { // A snapshot's record comes after its data: who sees it finds that.
+		for i, of := range r.Members { // A snapshot's record comes after its data: a reader of the record finds the data.
 			all = append(all, part{r.draftOf(i), share.At(share.Snapshots, of.ID+"-"+r.Turn)},
 				part{r.draftOf(i) + suffix, share.At(share.Snapshots, of.ID+suffix)})
 		}
@@ -95,7 +95,7 @@ func (r *record) parts() []part {
 	return []part{{r.key(), r.SubDir}}
 }
 
-// drafts are the directories in staging that are filled, one for each origin.
+// drafts returns the directories in staging that are filled, one for each origin.
 func (r *record) drafts() []string {
 	if r.Kind != groupKind {
 		return []string{r.key()}
@@ -107,7 +107,7 @@ func (r *record) drafts() []string {
 	return all
 }
 
-// memberIDs are the IDs of a group's snapshots.
+// memberIDs returns the IDs of a group's snapshots.
 func (r *record) memberIDs() (ids []string) {
 	for _, of := range r.Members {
 		ids = append(ids, of.ID)
@@ -115,8 +115,8 @@ func (r *record) memberIDs() (ids []string) {
 	return ids
 }
 
-// draftOf is the name of a member's data in staging. It belongs to the group's draft, as all names do that begin with
-// its key.
+// draftOf returns the name of a member's data in staging. It belongs to the group's draft, as do all names that begin
+// with the group's key.
 func (r *record) draftOf(member int) string { return fmt.Sprintf("%s.m%d", r.key(), member) }
 
 func (r *record) encode() ([]byte, error) {
@@ -124,7 +124,7 @@ func (r *record) encode() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// decodeRecord reads a record and checks that it can be what it says it is. Kinds: Unusable.
+// decodeRecord decodes a record and checks its fields. Kinds: Unusable.
 func decodeRecord(data []byte, where string) (*record, error) {
 	var r record
 	if err := json.Unmarshal(data, &r); err != nil {
@@ -140,7 +140,7 @@ func decodeRecord(data []byte, where string) (*record, error) {
 	return &r, nil
 }
 
-// isHex reports whether a text is so many hexadecimal digits.
+// isHex reports whether a text consists of the given number of hexadecimal digits.
 func isHex(text string, digits int) bool {
 	return len(text) == digits && strings.Trim(text, "0123456789abcdef") == ""
 }
@@ -169,8 +169,8 @@ func (r *record) check() error {
 	return nil
 }
 
-// read returns a record, and fails with fs.ErrNotExist when there is none. Kinds: Unusable for one that is there and is
-// none.
+// read returns a record, and fails with fs.ErrNotExist when there is none. Kinds: Unusable for a file that is no valid
+// record.
 func read(h *share.Home, folder, name string) (*record, error) {
 	data, err := h.Read(folder, name)
 	if backends.Is(err, backends.Unusable) {
@@ -186,7 +186,7 @@ func read(h *share.Home, folder, name string) (*record, error) {
 			"the record of %s %s was found as %s: somebody has renamed it; give it its name back", r.Kind, r.key(),
 			share.At(folder, name))
 	}
-	if err == nil && folder == r.Kind.folder() { // Elsewhere nobody is given its handle.
+	if err == nil && folder == r.Kind.folder() { // Handles in other folders are returned to no caller.
 		if wrong := r.checkHandles(h); wrong != nil {
 			err = backends.Errorf(backends.Unusable, "the record %s is not as this driver writes it: %w", share.At(folder, name),
 				wrong)
@@ -195,8 +195,8 @@ func read(h *share.Home, folder, name string) (*record, error) {
 	return r, err
 }
 
-// readSurely is read for who acts on there being no record: the server may have exported something else just then, such
-// as an empty directory. Kinds: as read; Unavailable when it does now.
+// readSurely is read for callers that act on the absence of a record. The server may have exported something else at
+// that moment, such as an empty directory. Kinds: as read; Unavailable when it still does.
 func readSurely(h *share.Home, folder, name string) (*record, error) {
 	r, err := read(h, folder, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -208,8 +208,8 @@ func readSurely(h *share.Home, folder, name string) (*record, error) {
 	return read(h, folder, name)
 }
 
-// belongs reports whether a record has its own name. Of those in the trash and the burials buriedAs says more, and in
-// making an earlier version named them.
+// belongs reports whether a record has its own name. In the trash and the burials, buriedAs checks names. An earlier
+// version used other names in making.
 func (r *record) belongs(folder, name string) bool {
 	switch folder {
 	case share.Trash, share.Burials, share.Making:
@@ -220,8 +220,8 @@ func (r *record) belongs(folder, name string) bool {
 	return folder == r.Kind.folder() && name == r.ID+suffix
 }
 
-// whole returns the record of something that is there. Kinds: NotFound, once it is certain that this is the right
-// share, and that no late deletion has moved the record; Busy for one that was moved so; Unusable.
+// whole returns the record of an existing item. Kinds: NotFound, once it is certain that this is the right share, and
+// that no late deletion has moved the record; Busy for a record that was moved so; Unusable.
 func (e *engine) whole(h *share.Home, k kind, id string) (*record, error) {
 	return e.placed(h)(present(h, k, id, e.anywhere))
 }
@@ -231,7 +231,7 @@ func (e *engine) seenByNode(h *share.Home, id string) (*record, error) {
 	return e.placed(h)(present(h, volumeKind, id, inPlace))
 }
 
-// placed checks where the handle of a record leads that was found.
+// placed checks the share in the handle of a record that was read.
 func (e *engine) placed(h *share.Home) func(*record, error) (*record, error) {
 	return func(r *record, err error) (*record, error) {
 		if err == nil {
@@ -241,7 +241,7 @@ func (e *engine) placed(h *share.Home) func(*record, error) (*record, error) {
 	}
 }
 
-// present is whole wherever the record's handle leads.
+// present is whole without the check of the share in the record's handle.
 func present(h *share.Home, k kind, id string, find lookup) (*record, error) {
 	r, err := find(h, k, id)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -261,7 +261,7 @@ func present(h *share.Home, k kind, id string, find lookup) (*record, error) {
 	return r, err
 }
 
-// called is whole by the name of what is there. Kinds: as whole; Denied for who may not read the share's key.
+// called is whole by the item's name. Kinds: as whole; Denied for a process that may not read the share's key.
 func (e *engine) called(h *share.Home, k kind, name string) (*record, error) {
 	id, err := h.ID(string(k), name)
 	if err != nil {
@@ -270,7 +270,7 @@ func (e *engine) called(h *share.Home, k kind, name string) (*record, error) {
 	return e.whole(h, k, id)
 }
 
-// checkSubDir refuses a path that is not a plain one below the share, or is the driver's own. Kinds: Invalid.
+// checkSubDir refuses a path that is not a plain path below the share, or is the driver's own. Kinds: Invalid.
 func checkSubDir(path string) error {
 	if err := export.CheckText(path); err != nil {
 		return err

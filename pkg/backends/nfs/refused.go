@@ -6,8 +6,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// ended is a failure after which all attempts at the name that had begun were ended, and nothing of it was there. It is
-// less than Prover's proof: others may begin what they were called for before.
+// ended is a failure after which all attempts at the name were ended, and no item of the name existed. It is less than
+// Prover's proof: other controllers may still begin earlier calls.
 type ended struct{ error }
 
 // Unwrap returns the failure.
@@ -31,14 +31,14 @@ func (m *making) refused(k kind, id string, why error) error {
 		return err
 	}
 	kind := backends.Unavailable
-	if classify(err) == backends.Unusable { // What has the name is no more final than that.
+	if classify(err) == backends.Unusable { // An unreadable item is no more final than that.
 		kind = backends.Unusable
 	}
 	return backends.Errorf(kind, "%w; and it cannot be told that nothing of this name is made: %w", why, advised(err))
 }
 
-// undecided makes a failure for want of room one that is open, unless it is proven that nothing was made: even what was
-// published may not find room in its place. Kinds: Unavailable then.
+// undecided reports a failure for lack of room as undecided, unless it is proven that nothing was created: even the
+// parts of a published item may not find room in their places. Kinds: Unavailable then.
 func undecided(err error) error {
 	if _, nothing := errors.AsType[ended](err); nothing || err == nil || classify(err) != backends.Exhausted {
 		return err

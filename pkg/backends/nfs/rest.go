@@ -11,19 +11,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// layToRest gives a burial its usual name in the trash, unless a record of the same thing has that which was written no
-// earlier, and so has what was acknowledged last. Kinds: Busy where others always are faster.
+// layToRest gives a burial its usual name in the trash, unless that name has a record of the same item that was written
+// no earlier, and thus was acknowledged last. Kinds: Busy where others always are faster.
 func layToRest(h *share.Home, b, usual buried) error {
 	aside, err := rest(h, b, usual)
-	for _, other := range aside { // The burial has the usual name, or another was faster: now these are like any other.
+	for _, other := range aside { // The burial has the usual name, or another was faster: now these are ordinary burials.
 		err = errors.Join(err, lay(h, other))
 	}
 	return err
 }
 
-// rest is layToRest for who lays what he has moved aside. Nothing is moved over a record with the usual name, which may
-// be a younger one than the one that was looked at: a link replaces nothing, and an older record is moved out of the
-// way, to the burials. Whoever is stopped after that leaves two burials, of which no look loses the younger.
+// rest is layToRest without laying the records that it has moved aside. Nothing is moved over a record with the usual
+// name, which may be younger than the one that was read. A link replaces nothing, and an older record is moved out of
+// the way, to the burials. A controller that is stopped after that leaves two burials, and no look loses the younger
+// one.
 func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 	for range mostLooks {
 		if err := seenAnew(h, usual); err != nil {
@@ -41,7 +42,7 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 		}
 		last, err := outlasts(h, usual, b)
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && full: // There is no room for a link, and none is needed to move it.
+		case errors.Is(err, fs.ErrNotExist) && full: // There is no room for a link, but a move needs none.
 			return aside, ignoreGone(h.Move(b.folder, b.name, usual.folder, usual.name))
 		case errors.Is(err, fs.ErrNotExist): // One of them is gone by now.
 			continue
@@ -62,8 +63,8 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 	return aside, backends.Errorf(backends.Busy, "others always sort the records of %s first: ask again", usual.name)
 }
 
-// seenAnew looks at what has the usual name, past what the client remembers of it. It may be another thing's, which is
-// put back. Kinds: Unavailable where there is no folder for it; Busy as lay.
+// seenAnew looks at the record with the usual name, bypassing the client's cache. If it is another item's, it is put
+// back. Kinds: Unavailable where there is no folder for it; Busy as lay.
 func seenAnew(h *share.Home, usual buried) error {
 	err := h.Refresh(usual.folder)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,9 +76,9 @@ func seenAnew(h *share.Home, usual buried) error {
 	return lay(h, usual)
 }
 
-// outlasts reports whether a record is to stay where a burial of the same thing goes: it is no earlier, or is the same
-// file, which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone. Each is read before
-// it is looked at: to open it by its name has the client find out which file that is by now.
+// outlasts reports whether a record stays in place of a burial of the same item: it is no earlier, or is the same file,
+// to which an earlier look has given two names. It fails with fs.ErrNotExist where one is gone. Each is read before its
+// attributes, because opening it by name makes the client look the file up again.
 func outlasts(h *share.Home, usual, b buried) (bool, error) {
 	stays, err := read(h, usual.folder, usual.name)
 	if err != nil {
@@ -97,7 +98,7 @@ func outlasts(h *share.Home, usual, b buried) (bool, error) {
 		return false, err
 	case one.Same(other):
 		return true, nil
-	case stays.key() != comes.key(): // What is another thing's is put back from the burials.
+	case stays.key() != comes.key(): // Another item's record is put back from the burials.
 		return false, nil
 	case stays.Revision != comes.Revision && min(stays.Revision, comes.Revision) > 0:
 		return stays.Revision > comes.Revision, nil

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// firstRest is how long a volume must have been left alone after its copy was disturbed once.
+	// firstRest is how long a volume must have been unchanged after its copy was disturbed once.
 	firstRest = time.Second
-	// restlessKept is how many volumes are remembered.
+	// restlessKept is the number of remembered volumes.
 	restlessKept = 1000
 )
 
-// restless are the volumes that were written to while they were copied. Each time, the next copy asks that the volume
-// has been left alone for twice as long before it begins, and at least for as long as the last one went well. So a
-// writer that never stops costs few copies, and then a look at the volume for each call.
+// restless holds the volumes that were written to while they were copied. Each time, the time doubles for which the
+// volume must have been unchanged before the next copy begins. It is also at least as long as the last copy ran
+// undisturbed. So a writer that never stops costs few copies, and then a look at the volume for each call.
 type restless struct {
 	mu   sync.Mutex
 	rest map[string]time.Duration // by the volume's ID
 }
 
-// asked is how long a volume must have been left alone.
+// asked returns how long a volume must have been unchanged.
 func (r *restless) asked(id string) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,7 +36,7 @@ func (r *restless) calm(id string) {
 	delete(r.rest, id)
 }
 
-// disturbed notes that a copy was, after so long.
+// disturbed notes that a copy was disturbed, after the given time.
 func (r *restless) disturbed(id string, after time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +46,7 @@ func (r *restless) disturbed(id string, after time.Duration) {
 	r.rest[id] = max(2*r.rest[id], after, firstRest)
 }
 
-// refusal says what to do about a volume that is written to. Kinds: InUse.
+// refusal returns the failure for a volume that is written to, with advice. Kinds: InUse.
 func (r *restless) refusal(from *origin, cause error) error {
 	return backends.Errorf(backends.InUse,
 		"%s %s is written to, so that the copy is of no single instant: stop what writes until nothing has been written "+

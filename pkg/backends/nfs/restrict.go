@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// allow refuses a share that the configuration lacks, if it is to be the only source of shares: no server is asked for
-// anything then because a handle, a PersistentVolume or a class names it. Kinds: Denied.
+// allow refuses a share that is not configured, if only configured shares are allowed. The driver then calls no server
+// that only a handle, a PersistentVolume or a class names. Kinds: Denied.
 func (e *engine) allow(address export.Address, one func(configured, named export.Address) bool) error {
 	if !e.onlyShares {
 		return nil
@@ -44,10 +44,10 @@ func covers(outer, inner string) bool {
 	return outer == inner || strings.HasPrefix(inner, strings.TrimSuffix(outer, "/")+"/")
 }
 
-// checkApart refuses a directory that is the root of a share that is configured or known, or that lies above one,
-// whether there are records yet or not: whoever has it mounted will find them there, and could write some of his own.
-// No server is asked. What it cannot know is a share that only a class names, before its first volume and, on nodes,
-// after that too; and a name or path of which nobody can tell that it leads to the same. Kinds: Invalid.
+// checkApart refuses a directory that is the root of a configured or known share, or lies above one, even if the share
+// has no records yet: a pod that mounts it would find later records, and could write its own. It calls no server. It
+// cannot know two cases: a share that only a class names, before its first volume and, on nodes, also after that; and a
+// name or path that leads to the same share unnoticed. Kinds: Invalid.
 func (e *engine) checkApart(ctx context.Context, address export.Address, dir string) error {
 	asked := path.Join(address.Path, dir)
 	for _, p := range e.known.everywhere() {
@@ -60,9 +60,9 @@ func (e *engine) checkApart(ctx context.Context, address export.Address, dir str
 	return nil
 }
 
-// checkStatic refuses a directory that holds a share's records, directly or where they would be if the directory lay
-// above a known share: the server may have other names, and show what it exports under other paths. Kinds: Invalid;
-// Unavailable.
+// checkStatic refuses a directory that holds a share's records. They may be in it, or where they would be if the
+// directory lay above a known share: the server may have other names, and show its exports under other paths. Kinds:
+// Invalid; Unavailable.
 func (e *engine) checkStatic(s *share.Share, dir string) error {
 	if err := there(s, dir); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (e *engine) checkStatic(s *share.Share, dir string) error {
 	return nil
 }
 
-// isNoDirectory reports whether there is nothing at a path, or something that no share's root is.
+// isNoDirectory reports whether a path does not exist, or cannot be a share's root.
 func isNoDirectory(err error) bool {
 	return failure.IsAny(err, unix.ENOENT, unix.ENOTDIR, unix.ELOOP, unix.EXDEV, unix.ENAMETOOLONG)
 }
@@ -96,7 +96,7 @@ func holdsNoRecords(s *share.Share, dir string) error {
 	}
 	file, err := safepath.OpenBeneath(s.Dir(), at)
 	if backends.Is(err, backends.Denied) {
-		return nil // Who is kept out of a directory has no records in it.
+		return nil // If the driver has no access to a directory, it has no records there.
 	}
 	if err != nil {
 		return unreached(s, at, err)
@@ -105,7 +105,7 @@ func holdsNoRecords(s *share.Share, dir string) error {
 	return noneIn(file, s.Address.Below(dir))
 }
 
-// noneIn refuses an open directory in which records are, or that is the driver's own. Kinds: Invalid; Unavailable.
+// noneIn refuses an open directory that holds records, or is the driver's own. Kinds: Invalid; Unavailable.
 func noneIn(dir *os.File, name string) error {
 	if err := notOwn(dir, name); err != nil {
 		return err
@@ -131,7 +131,8 @@ func notOwn(dir *os.File, name string) error {
 		"%s leads to the driver's own directory %s, or into it: name a directory beside that", name, share.HomeName)
 }
 
-// holdsHome reports whether a share's records are in a directory. In one that keeps everybody out there are none.
+// holdsHome reports whether a directory holds a share's records. A directory that denies the driver access counts as
+// holding none.
 func holdsHome(dir *os.File) (bool, error) {
 	var stat unix.Stat_t
 	err := unix.Fstatat(int(dir.Fd()), share.HomeName, &stat, unix.AT_SYMLINK_NOFOLLOW)

@@ -10,12 +10,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// edit makes a record what it is to be.
+// edit changes a record.
 type edit func(s *share.Share, r *record) error
 
-// rewriting changes the record of a volume. Another controller may be in the middle of a change, and be stopped there.
-// So its draft is removed before the record is read: what it says then is what was acknowledged last, and whoever was
-// overtaken has nothing left to put in its place. Kinds: as changing; Busy.
+// rewriting changes the record of a volume. Another controller may have been stopped in the middle of a change. So its
+// draft is removed before the record is read. Then the record is the one that was acknowledged last, and an overtaken
+// controller has no draft left to replace it with. Kinds: as changing; Busy.
 func (e *engine) rewriting(ctx context.Context, handle, name string, do edit) error {
 	change := func(ctx context.Context, s *share.Share, h *share.Home, r *record) error {
 		turn, err := e.lead(ctx, h, changeCalls, name+" "+r.ID)
@@ -36,8 +36,8 @@ func (e *engine) rewriting(ctx context.Context, handle, name string, do edit) er
 type rewrite struct {
 	*engine
 	home   *share.Home
-	turn   uint64  // of the permit for it
-	called *record // as it was when the call came
+	turn   uint64  // of its permit
+	called *record // at the time of the call
 	change func(r *record) error
 }
 
@@ -93,7 +93,7 @@ func (rw *rewrite) replace() (err error) {
 	return err
 }
 
-// endChanges ends changes of the record with the ID that were begun before, but the one with the draft.
+// endChanges ends earlier changes of the record with the ID, except the one with the draft.
 func endChanges(h *share.Home, id, but string) error {
 	if err := h.Refresh(share.Staging); err != nil {
 		return err

@@ -16,14 +16,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// deepest is how many directories a static volume may be below a server's root: each is asked whether it is a share.
+// deepest is the maximum depth of a static volume below a server's root: each directory is checked for being a share.
 const deepest = 32
 
-// rooted finds from where a static volume must be reached without following a link, and the way from there: from the
-// outermost share above it, on which pods can make links. That is one that is configured or known, or a directory that
-// holds a share's records. What this node may not mount it cannot look at; where there is no such share, it is the
-// volume's own address. Kinds: Invalid for what lies in the driver's own directory, or too deep; Unavailable when it
-// cannot be reached.
+// rooted returns the root from which a static volume must be reached without following a link, and the path from there.
+// The root is the outermost share above the volume, because pods can create links on it: a share that is configured or
+// known, or a directory that holds a share's records. The node cannot check directories that it may not mount. Without
+// such a share, the root is the volume's own address. Kinds: Invalid for a volume in the driver's own directory, or too
+// deep; Unavailable when it cannot be reached.
 func (e *engine) rooted(ctx context.Context, address export.Address, dir string) (root export.Address, rel string,
 	err error) {
 	elements := strings.Split(strings.Trim(path.Join(address.Path, dir), "/"), "/")
@@ -33,7 +33,7 @@ func (e *engine) rooted(ctx context.Context, address export.Address, dir string)
 	}
 	for i := range strings.Count(strings.TrimSuffix(address.Path, "/"), "/") {
 		above := address
-		above.Path, above.Version = "/"+path.Join(elements[:i]...), "" // The newest shows most of what is below.
+		above.Path, above.Version = "/"+path.Join(elements[:i]...), "" // The newest shows most of the directories below.
 		if holds, err := e.holdsShare(ctx, above); err != nil {
 			return root, "", err
 		} else if holds {
@@ -44,9 +44,9 @@ func (e *engine) rooted(ctx context.Context, address export.Address, dir string)
 }
 
 // holdsShare reports whether a share's root is at a path that this node may mount. Kinds: Invalid for the driver's own
-// directory; Unavailable when nobody can tell.
+// directory; Unavailable when that cannot be determined.
 func (e *engine) holdsShare(ctx context.Context, at export.Address) (bool, error) {
-	if backends.Is(e.allow(at, within), backends.Denied) { // It is above all that may be mounted, and those are known.
+	if backends.Is(e.allow(at, within), backends.Denied) { // It is above all mountable shares, and those are known.
 		return false, nil
 	}
 	var mounted, holds atomic.Bool
@@ -77,13 +77,13 @@ func (e *engine) isKnown(ctx context.Context, at export.Address) bool {
 	})
 }
 
-// isNoExport reports whether the server has answered that a path is not exported to this node.
+// isNoExport reports whether the server answered that a path is not exported to this node.
 func isNoExport(err error) bool {
 	return failure.IsAny(err, unix.ENOENT, unix.ENOTDIR, unix.EACCES, unix.EPERM, unix.ELOOP, unix.ESTALE, unix.EREMOTEIO,
 		unix.ENAMETOOLONG)
 }
 
-// unreached says that a directory is not there.
+// unreached returns the failure for a directory that cannot be reached.
 func unreached(s *share.Share, dir string, err error) error {
 	return backends.Errorf(backends.Unavailable, "the directory %s on %s cannot be reached: %w", dir, s.Address, err)
 }

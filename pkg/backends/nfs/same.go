@@ -9,12 +9,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// once leaves out the places that are shown to be one share with another that is there. All are in the order of their
+// once omits the places that are shown to be one share with another in the list. All are in the order of their
 // identities, and of one identity those that answer come first.
 //
-// An identity is no secret: it can be copied to another share, by an operator who copies a share, or by somebody whose
-// share is to hide what is on another. So two places that both answer are one share if what is written through one is
-// read through the other; and a place that is away is one with another if that was so when both answered last.
+// An identity is no secret. An operator who copies a share copies it too, and an attacker can copy it to hide the
+// contents of another share. So two places that both answer are one share if a file that is written through one is read
+// through the other. A place that does not answer is one share with another if that was so when both answered last.
 func (e *engine) once(ctx context.Context, all []asked) (shares []asked) {
 	for _, a := range all {
 		known := a.home != (homeID{}) && slices.ContainsFunc(shares, func(b asked) bool {
@@ -34,14 +34,14 @@ func (e *engine) same(ctx context.Context, a, b asked) bool {
 	}
 	one, err := e.shown(ctx, a.place, b.place)
 	if err != nil {
-		one, err = e.shown(ctx, b.place, a.place) // Through one of them nobody may write, perhaps.
+		one, err = e.shown(ctx, b.place, a.place) // One of them may be read-only.
 	}
 	if one {
 		e.seen.join(a.place, b.place)
 		return true
 	}
 	if err != nil && e.seen.areOne(a.place, b.place) {
-		return true // That nobody can tell now is no sign that they have parted.
+		return true // The failure of the check is no sign that they are two shares now.
 	}
 	e.log.WarnContext(ctx, "two shares have one identity, and do not show each other's files: both are listed. Is one a "+
 		"copy of the other? Take the copy out of the configuration, and keep others from writing to .stowage",
@@ -63,7 +63,7 @@ func (e *engine) shown(ctx context.Context, a, b place) (one bool, err error) {
 			return do(h)
 		})
 	}
-	var mark atomic.Pointer[share.Mark] // What was given up may yet write to it.
+	var mark atomic.Pointer[share.Mark] // A call that was given up may still write to it.
 	var found atomic.Bool
 	err = on(a, func(h *share.Home) error {
 		m, err := h.Mark()
@@ -79,14 +79,14 @@ func (e *engine) shown(ctx context.Context, a, b place) (one bool, err error) {
 		found.Store(there)
 		return err
 	})
-	// What cannot be removed now the janitor removes.
+	// The janitor removes a mark that cannot be removed now.
 	if failed := on(a, func(h *share.Home) error { return h.Unmark(m) }); failed != nil {
 		e.log.DebugContext(ctx, "a mark was left", "share", a.key(), "error", failed)
 	}
 	return err == nil && found.Load(), err
 }
 
-// standsFor is the key under which it is remembered what is on the share at a place. It needs the lock.
+// standsFor returns the key of the remembered contents of the share at a place. The caller holds the lock.
 func (s *seen) standsFor(p place) string { return cmp.Or(s.one[p.key()], p.key()) }
 
 // areOne reports whether two places were shown to be one share.
@@ -118,7 +118,8 @@ func (s *seen) part(a, b place) {
 	}
 }
 
-// alone parts a place from all others, and forgets what was seen there, or through the others. It needs the lock.
+// alone separates a place from all others, and forgets the contents that were seen there, or through the others. The
+// caller holds the lock.
 func (s *seen) alone(p place) {
 	for key, of := range s.one {
 		if of != p.key() && key != p.key() {

@@ -20,20 +20,20 @@ import (
 // homeID is the identity of a share.
 type homeID [6]byte
 
-// seen is what this process saw last of the shares, for enumerations while one does not answer: what is on it is there
-// and cannot be reached now, and a list without it would say that it is gone. Of a share on which something may have
-// been changed since, nothing is remembered.
+// seen holds the items that this process last saw on the shares, for enumerations while a share does not answer. These
+// items still exist but cannot be reached, and a list without them would say that they are gone. The items of a share
+// that may have changed since are not remembered.
 type seen struct {
 	mu    sync.Mutex
-	turns map[homeID]uint64 // count the changes; those on shares of no identity yet are changes on all
+	turns map[homeID]uint64 // count the changes; a change on a share of unknown identity counts for all
 	homes map[string]homeID // by the keys of places
-	// one has the keys of places that were shown to be one share with another, and the key of that, which stands for all
-	// of them.
+	// one maps the keys of places that were shown to be one share with another to the key that represents all of them.
 	one   map[string]string
-	lists map[string]map[kind]*sightings // by the keys of places that stand for themselves
-	// failures are why a share that answers could not be read in whole last, by kind and the keys of places.
+	lists map[string]map[kind]*sightings // by the keys of places that represent themselves
+	// failures are the reasons for which a share that answers could not be read completely last, by kind and the keys of
+	// places.
 	failures map[kind]map[string]error
-	// readers are those who enumerate a share, by the keys of places: one at a time, so that many calls take no more
+	// readers limit enumerations, by the keys of places, to one per share at a time, so that many calls take no more
 	// memory than one.
 	readers map[string]*semaphore.Weighted
 }
@@ -45,7 +45,7 @@ func newSeen() *seen {
 		readers:  map[string]*semaphore.Weighted{}}
 }
 
-// reading waits until nobody else enumerates a share. Kinds: Unavailable when that takes too long.
+// reading waits until no other call enumerates the share. Kinds: Unavailable when that takes too long.
 func (s *seen) reading(ctx context.Context, p place) (release func(), err error) {
 	s.mu.Lock()
 	reader := s.readers[p.key()]
@@ -67,10 +67,10 @@ func (s *seen) turn(home homeID) uint64 {
 	return s.turnOf(home)
 }
 
-// turnOf is turn. It needs the lock.
+// turnOf is turn. The caller holds the lock.
 func (s *seen) turnOf(home homeID) uint64 { return s.turns[home] + s.turns[homeID{}] }
 
-// remember notes all of a kind that is on the share at a place, unless something was changed there since the turn.
+// remember notes all items of a kind on the share at a place, unless the share has changed since the turn.
 func (s *seen) remember(k kind, on asked, turn uint64, all *sightings) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,24 +85,24 @@ func (s *seen) remember(k kind, on asked, turn uint64, all *sightings) {
 	s.shed()
 }
 
-// failed notes how the last reading of all of a kind ended on the share at a place.
+// failed notes the result of the last reading of all items of a kind on the share at a place.
 func (s *seen) failed(k kind, p place, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failures[k][p.key()] = err
 }
 
-// failure is how the last reading of all of a kind ended on the share at a place: nil when nothing was wrong.
+// failure returns the result of the last reading of all items of a kind on the share at a place: nil after a success.
 func (s *seen) failure(k kind, p place) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.failures[k][p.key()]
 }
 
-// mostKept is what is remembered of all shares together, in bytes: what 200,000 things take.
+// mostKept is the maximum memory for the items of all shares together, in bytes: enough for 200,000 items.
 const mostKept = mostBytes / 2
 
-// shed forgets the largest lists as long as all together are too large. It needs the lock.
+// shed forgets the largest lists while all together are too large. The caller holds the lock.
 func (s *seen) shed() {
 	for {
 		total, largest, of, most := int64(0), "", kind(""), int64(0)
@@ -120,7 +120,7 @@ func (s *seen) shed() {
 	}
 }
 
-// forget drops what was seen of a share on which something changes.
+// forget drops the remembered items of a share that is about to change.
 func (s *seen) forget(on *share.Share) {
 	h, err := on.Home(false)
 	s.mu.Lock()
@@ -137,7 +137,7 @@ func (s *seen) forget(on *share.Share) {
 	}
 }
 
-// recall is enumerateOn of a share that does not answer, or cannot be read. Kinds: Unavailable when nothing is
+// recall is enumerateOn for a share that does not answer, or cannot be read. Kinds: Unavailable when nothing is
 // remembered.
 func (s *seen) recall(k kind, on asked, from string, limit int, want func(*record) bool) (found []entry, err error) {
 	s.mu.Lock()
@@ -152,7 +152,7 @@ func (s *seen) recall(k kind, on asked, from string, limit int, want func(*recor
 	return all.after(from, limit, on, want)
 }
 
-// identity is that of a share at a place, as it was last; false when it never answered.
+// identity returns the last known identity of the share at a place; false if it never answered.
 func (s *seen) identity(p place) (homeID, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,17 +170,17 @@ func (s *seen) identified(p place, home homeID) {
 	s.homes[p.key()] = home
 }
 
-// asked is a share that was asked which one it is.
+// asked is a share that was asked for its identity.
 type asked struct {
 	place place
-	home  homeID // zero for one that this process never saw
+	home  homeID // zero for a share that this process never saw
 	away  error  // why it does not answer
 	empty bool   // nothing of this driver is on it
 }
 
-// distinct are the shares that are known, in the order of their identities. Each is there once whatever its names and
-// addresses, if that can be told: who copies a share's identity hides nothing.
-// All are asked at once, and each for a while only. Kinds: Unavailable when none is known.
+// distinct returns the known shares, in the order of their identities. Each is listed once whatever its names and
+// addresses, as far as that can be determined: a copied identity hides nothing. All shares are asked at once, each with
+// a time limit. Kinds: Unavailable when none is known.
 func (e *engine) distinct(ctx context.Context) ([]asked, error) {
 	places := e.known.sorted()
 	if len(places) == 0 {
@@ -222,7 +222,7 @@ func (e *engine) ask(ctx context.Context, p place) (a asked) {
 		if err == nil {
 			err = e.known.agrees(p, h.Identity())
 		}
-		if errors.Is(err, fs.ErrNotExist) { // The same of a mount says that the server does not export the share.
+		if errors.Is(err, fs.ErrNotExist) { // From a mount, this error means that the server does not export the share.
 			empty.Store(true)
 		}
 		if err == nil {

@@ -6,23 +6,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// sightings are all of a kind that was on a share, as texts: the maps and fields of records take several times as much
-// memory.
+// sightings are all items of a kind that were on a share, as texts: the maps and fields of records take several times
+// as much memory.
 type sightings struct {
 	all   []sighted
 	bytes int64
 }
 
-// sighted is one of them.
+// sighted is one item.
 type sighted struct {
 	id, text string
 	damaged  bool
 }
 
-// sightedBytes is what one takes besides its text: the strings, the ID, and the room that the list has to spare.
+// sightedBytes is the memory of an item besides its text: the strings, the ID, and the spare room of the list.
 const sightedBytes = 128
 
-// add notes what was found, without what no list shows, and returns how many bytes that takes.
+// add notes an entry, without fields that no list shows, and returns the number of bytes that it takes.
 func (s *sightings) add(e entry) (bytes int, err error) {
 	r := *e.record
 	r.ID, r.Turn, r.Revision, r.OnDelete, r.Permissions, r.Members = "", "", 0, "", 0, nil
@@ -39,7 +39,7 @@ func (s *sightings) add(e entry) (bytes int, err error) {
 	return bytes, nil
 }
 
-// after returns what was seen on a share after an ID; all for a limit of 0.
+// after returns the items of a share after an ID; all for a limit of 0.
 func (s *sightings) after(from string, limit int, on asked, want func(*record) bool) (found []entry, err error) {
 	for _, one := range s.all {
 		if one.id <= from {

@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// mostText is the size in bytes of handles (CSI, "Size Limits"), and more than any other short text has.
+	// mostText is the maximum size of handles in bytes (CSI, "Size Limits"), and sufficient for any other short text.
 	mostText = 128
-	// mostName is that of names and fingerprints. CSI allows 128 bytes, of which one that is not UTF-8 takes three in a
-	// record.
+	// mostName is the maximum size of names and fingerprints. CSI allows 128 bytes, and a byte that is not UTF-8 takes
+	// three in a record.
 	mostName = 4 * mostText
-	// mostSettings is the size in bytes of the map with which the settings travel to the node (CSI, "Size Limits").
+	// mostSettings is the maximum size in bytes of the map that carries the settings to the node (CSI, "Size Limits").
 	mostSettings = 4 << 10
-	// mostSubDir is that of a path.
+	// mostSubDir is the maximum size of a path.
 	mostSubDir = 4095
 )
 
-// checkSizes refuses what is larger than this driver writes it.
+// checkSizes refuses fields that are larger than this driver writes them.
 func (r *record) checkSizes() error {
 	if err := bounded("name or fingerprint", max(len(r.Name), len(r.Fingerprint)), mostName); err != nil {
 		return err

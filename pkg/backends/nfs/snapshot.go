@@ -8,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// Clone makes a volume with the contents of another on the same share. Kinds: as backends.Cloner says; Invalid for a
+// Clone creates a volume with the contents of another on the same share. Kinds: as backends.Cloner says; Invalid for a
 // source on another share; Busy while the data is being copied.
 func (e *controllerSide) Clone(ctx context.Context, spec backends.Spec,
 	source string) (result *backends.Volume, err error) {
@@ -23,7 +23,7 @@ func (e *controllerSide) Clone(ctx context.Context, spec backends.Spec,
 	})
 }
 
-// Restore makes a volume with the contents of a snapshot on the same share. Kinds: as backends.Snapshotter says;
+// Restore creates a volume with the contents of a snapshot on the same share. Kinds: as backends.Snapshotter says;
 // Invalid for a snapshot on another share; Busy while the data is being copied.
 func (e *controllerSide) Restore(ctx context.Context, spec backends.Spec,
 	snapshot string) (result *backends.Volume, err error) {
@@ -62,8 +62,8 @@ func (e *controllerSide) CreateSnapshot(ctx context.Context,
 	return orNothing(&made, undecided(err))
 }
 
-// unlessTaken returns the failure, unless there is a snapshot of that name on a share that is known: of a volume whose
-// handle says nothing it cannot be told where else to look.
+// unlessTaken returns the failure, unless a known share has a snapshot of that name. The handle of the volume leads to
+// no share, so it does not say where else to look.
 func (e *controllerSide) unlessTaken(ctx context.Context, spec backends.SnapshotSpec, failure error) error {
 	for _, p := range e.known.sorted() {
 		err := e.pool.With(ctx, p.Address, "looking for a snapshot", func(_ context.Context, s *share.Share) error {
@@ -102,7 +102,7 @@ func (m *making) snapshot(ctx context.Context, spec backends.SnapshotSpec) (*rec
 	})
 }
 
-// describeSnapshot is a snapshot as the contract has it.
+// describeSnapshot returns the backends.Snapshot of a record.
 func (e *engine) describeSnapshot(r *record) *backends.Snapshot {
 	s := &backends.Snapshot{Handle: r.Handle, Name: r.Name, Volume: r.SourceVolume, SizeBytes: r.SizeBytes,
 		CreatedAt: r.CreatedAt, Ready: true, Topology: e.places.of(r)}
@@ -147,7 +147,7 @@ func (e *controllerSide) GetSnapshot(ctx context.Context, handle string) (result
 	return orNothing(&found, err)
 }
 
-// DeleteSnapshot removes a snapshot, its data in the background. Kinds: NotFound; Busy; InUse for one of a group.
+// DeleteSnapshot removes a snapshot, and its data in the background. Kinds: NotFound; Busy; InUse for one of a group.
 func (e *controllerSide) DeleteSnapshot(ctx context.Context, handle string) (err error) {
 	defer annotate(&err, "delete snapshot", handle)
 	return e.remove(ctx, snapshotKind, handle)

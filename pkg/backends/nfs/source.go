@@ -16,9 +16,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// Source tells what the node mounts. For a volume that the driver made, the record on the share says where it is, and
-// nothing that a PersistentVolume says is believed. Any other handle is that of a static volume, whose attributes say
-// it.
+// Source returns the mount for a node. For a volume that the driver created, the record on the share says where it is,
+// and the contents of the PersistentVolume are not trusted. Any other handle is that of a static volume, whose
+// attributes say where it is.
 //
 // Kinds: NotFound; Unsupported for a raw volume; Invalid for mount options that are not allowed, and for wrong
 // attributes; Unavailable when the share does not answer or the directory is not there.
@@ -62,7 +62,7 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 	return n.source(ctx, *found.Load(), a.MountOptions)
 }
 
-// source is what is mounted for a spot with the options.
+// source returns the mount for a spot with the options.
 func (n *nodeSide) source(ctx context.Context, at spot, options []string) (backends.Source, error) {
 	source, err := n.engine.mounter.Source(ctx, at.address, at.dir)
 	if exported, ok := source.(backends.Export); ok {
@@ -73,14 +73,14 @@ func (n *nodeSide) source(ctx context.Context, at spot, options []string) (backe
 	return source, err
 }
 
-// there looks whether a directory can be mounted. Kinds: Unavailable.
+// there checks that a directory can be mounted. Kinds: Unavailable.
 func there(s *share.Share, dir string) error {
 	if dir == "" {
 		return nil
 	}
 	file, err := safepath.OpenBeneath(s.Dir(), dir)
 	if backends.Is(err, backends.Denied) {
-		return nil // A pod may keep everybody out of its directory.
+		return nil // A pod may deny everybody access to its directory.
 	}
 	if err != nil {
 		return unreached(s, dir, err)
@@ -89,7 +89,7 @@ func there(s *share.Share, dir string) error {
 	return nil
 }
 
-// agree refuses two versions of which one is not the other. Kinds: Invalid.
+// agree refuses two different versions, unless one includes the other. Kinds: Invalid.
 func agree(class, asked string) error {
 	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
 		return backends.Errorf(backends.Invalid,
@@ -98,8 +98,8 @@ func agree(class, asked string) error {
 	return nil
 }
 
-// agreed is the address with the version that is to be spoken: the one that the mount options ask for, else that of the
-// class, else the one that the share was reached with. Kinds: Invalid when the first two differ.
+// agreed returns the address with the version to use: that of the mount options, else that of the class, else the one
+// with which the share is mounted. Kinds: Invalid when the first two differ.
 func agreed(s *share.Share, class, asked string) (export.Address, error) {
 	if err := agree(class, asked); err != nil {
 		return export.Address{}, err
@@ -114,7 +114,7 @@ func agreed(s *share.Share, class, asked string) (export.Address, error) {
 	return address, nil
 }
 
-// staticAttributes are those of a PersistentVolume that was written by hand.
+// staticAttributes are the attributes of a PersistentVolume that was written by hand.
 type staticAttributes struct {
 	Server     string `param:"server"`
 	Share      string `param:"share"`
@@ -122,7 +122,7 @@ type staticAttributes struct {
 	NFSVersion string `param:"nfsvers" enum:"3|4|4.0|4.1|4.2"`
 }
 
-// static is the source of a volume that somebody else made, and that this driver never changes or deletes.
+// static returns the mount of a volume that the driver did not create, and never changes or deletes.
 func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked string) (backends.Source, error) {
 	if a.Attributes["server"] == "" && a.Attributes["share"] == "" {
 		return nil, backends.Errorf(backends.NotFound,

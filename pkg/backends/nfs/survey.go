@@ -9,12 +9,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// mostBytes is what one enumeration reads of a share and keeps, in bytes. An honest volume takes 1.3 KiB of it: 600
-// bytes for its record, as much for what is remembered, and its name. So 200,000 fit; and the controller, which has 1
-// GiB of memory, can meet more than one share that is flooded.
+// mostBytes is the limit of what one enumeration reads of a share and keeps, in bytes. A regular volume takes 1.3 KiB
+// of it: 600 bytes for its record, as much for the remembered item, and its name. So 200,000 fit, and the controller,
+// which has 1 GiB of memory, can handle more than one flooded share.
 const mostBytes = 256 << 20
 
-// flooded says of a share that shows more than the budget what to do. Kinds: Unavailable.
+// flooded adds advice to the failure of a share that exceeds the budget. Kinds: Unavailable.
 func flooded(err error, p place, k kind) error {
 	if !errors.Is(err, share.ErrFlooded) {
 		return err
@@ -25,25 +25,25 @@ func flooded(err error, p place, k kind) error {
 		share.At(k.folder(), ""), p.key(), err)
 }
 
-// survey is how an enumeration looks at a share.
+// survey is the reading of a share for an enumeration.
 type survey struct {
-	home  *share.Home // within the budget
-	shown *share.Home // for what is not kept
+	home  *share.Home // with the budget
+	shown *share.Home // for records that are not kept
 	kind  kind
 	place place
 	from  string // the ID after which it begins
-	limit int    // of what is returned; 0 for all
+	limit int    // of the result; 0 for all
 	want  func(*record) bool
-	all   *sightings // takes all of the kind; nil to stop at the limit
+	all   *sightings // collects all of the kind; nil to stop at the limit
 }
 
-// entries reads what is on a share after an ID.
+// entries reads the items of a share after an ID.
 func (l survey) entries(ctx context.Context) (found []entry, err error) {
 	ids, err := l.home.Names(l.kind.folder(), suffix)
 	if err != nil {
 		return nil, err
 	}
-	// Of another name nothing has a handle.
+	// Items with other names have no handle.
 	ids = slices.DeleteFunc(ids, func(id string) bool { return !isHex(id, 32) })
 	slices.Sort(ids)
 	at, there := slices.BinarySearch(ids, l.from)
@@ -74,7 +74,7 @@ func (l survey) entries(ctx context.Context) (found []entry, err error) {
 	return found, nil
 }
 
-// keep remembers what was found, if all is remembered. Kinds: Unavailable beyond the budget.
+// keep remembers an entry, if all are remembered. Kinds: Unavailable beyond the budget.
 func (l survey) keep(e entry) error {
 	if l.all == nil {
 		return nil

@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// topologies are from where shares of the configuration can be reached, by their names. All other shares can be from
-// everywhere.
+// topologies say where shares of the configuration can be reached from, by their names. All other shares can be reached
+// from everywhere.
 type topologies map[string]backends.Topology
 
 func (c *Config) topologies() topologies {
@@ -22,7 +22,7 @@ func (c *Config) topologies() topologies {
 	return all
 }
 
-// keys are those of all segments.
+// keys returns the keys of all segments.
 func (t topologies) keys() []string {
 	all := map[string]bool{}
 	for _, place := range t {
@@ -33,7 +33,7 @@ func (t topologies) keys() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// of is from where that which a record speaks of can be reached.
+// of returns where the record's item can be reached from.
 func (t topologies) of(r *record) []backends.Topology {
 	if place, ok := t[shareName(r.Handle)]; ok {
 		return []backends.Topology{maps.Clone(place)}
@@ -41,7 +41,7 @@ func (t topologies) of(r *record) []backends.Topology {
 	return nil
 }
 
-// check reports whether a share meets a requirement. Kinds: Exhausted.
+// check fails unless a share meets a requirement. Kinds: Exhausted.
 func (t topologies) check(share string, required backends.TopologyRequirement) error {
 	if required.Allows(t[share]) {
 		return nil
@@ -52,7 +52,7 @@ func (t topologies) check(share string, required backends.TopologyRequirement) e
 		share, t[share], required.Requisite)
 }
 
-// reach reports whether a share can be reached from a place, of which nothing may be said that is not known.
+// reach reports whether a share can be reached from a place. A place with an unknown key is never reached.
 func (t topologies) reach(share string, from backends.Topology) bool {
 	keys := t.keys()
 	for key := range from {
@@ -63,7 +63,7 @@ func (t topologies) reach(share string, from backends.Topology) bool {
 	return t[share].Agrees(from)
 }
 
-// placedController and placedNode are the backend where a share cannot be reached from everywhere.
+// placedController and placedNode are the backend for shares that cannot be reached from everywhere.
 type (
 	placedController struct{ *controllerSide }
 	placedNode       struct {
@@ -72,15 +72,15 @@ type (
 	}
 )
 
-// TopologyKeys are the keys of the configuration's segments.
+// TopologyKeys returns the keys of the configuration's segments.
 func (p *placedController) TopologyKeys() []string { return p.places.keys() }
 
-// Topology is where this node is.
+// Topology returns the place of this node.
 func (p *placedNode) Topology(context.Context) (backends.Topology, error) {
 	return maps.Clone(p.place), nil
 }
 
-// here is where this node is, with a segment for each key. Kinds: Invalid when that was not said.
+// here returns the place of this node, with a segment for each key. Kinds: Invalid when one is not set.
 func (t topologies) here(options backends.Options) (backends.Topology, error) {
 	place := backends.Topology{}
 	for _, key := range t.keys() {
@@ -94,7 +94,7 @@ func (t topologies) here(options backends.Options) (backends.Topology, error) {
 	return place, nil
 }
 
-// instance is the backend as its roles see it.
+// instance returns the backend's instance with its two roles.
 func (e *engine) instance(here backends.Topology) *backends.Instance {
 	controller, node := &controllerSide{e}, &nodeSide{e}
 	if len(here) == 0 {

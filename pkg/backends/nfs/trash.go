@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// trash removes all that is in the trash. Of a folder with too many names in it it removes those that it has: so there
-// is room for the others.
+// trash empties the trash. If the folder has too many names, it removes those that were read, which makes room for the
+// others.
 func (j *janitors) trash(s *share.Share, h *share.Home) error {
 	var looks relook
 	misplaced := looks.timed(func() error { return j.lay(h) })
@@ -30,7 +30,7 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 			return err
 		}
 		if looks.due(time.Now()) {
-			misplaced = looks.timed(func() error { return j.lay(h) }) // which says all that the one before said
+			misplaced = looks.timed(func() error { return j.lay(h) }) // which reports everything that the previous one did
 		}
 		if failed := j.empty(s, h, key, names, all); failed != nil {
 			err = errors.Join(err, failed)
@@ -39,9 +39,9 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 	return errors.Join(misplaced, err)
 }
 
-// relook says when all that is in the trash is to be laid again, in the middle of a removal that may take hours: an
-// earlier version of the driver, which has no burials, moves records there at any time, and one may say that data is to
-// be kept. A look takes as long as there is much in the trash, and may take a tenth of the time.
+// relook says when the whole trash must be laid again during a removal, which may take hours. An earlier version of the
+// driver, which has no burials, can move records there at any time, and one may say that data must be kept. A look
+// takes longer the more is in the trash. Looks take at most a tenth of the time.
 type relook struct{ next time.Time }
 
 func (l *relook) due(now time.Time) bool { return now.After(l.next) }
@@ -55,8 +55,8 @@ func (l *relook) timed(look func() error) error {
 	return err
 }
 
-// pieces are names by the key of the thing to which they belong. A deep tree is removed in pieces, beside the first:
-// key.1, key.2 and so on.
+// pieces groups names by the key of their item. A deep tree is removed in pieces, beside the first: key.1, key.2 and so
+// on.
 func pieces(names []string) map[string][]string {
 	all := map[string][]string{}
 	for _, name := range names {
@@ -66,14 +66,14 @@ func pieces(names []string) map[string][]string {
 	return all
 }
 
-// empty removes one thing that is in the trash, and last, if these are all of its pieces, the record that says so.
+// empty removes one item in the trash. If these are all of its pieces, it removes the record that requests this last.
 func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []string, all bool) error {
 	pieces, err := j.endings(h, key, pieces)
 	if err != nil {
 		return err
 	}
 	if all && !slices.Contains(pieces, key+suffix) {
-		return nil // Nobody has said that this is to be removed.
+		return nil // No record requests its removal.
 	}
 	r, err := read(h, share.Trash, key+suffix)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && r.key() != key {
@@ -84,11 +84,11 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	}
 	begin := time.Now()
 	if err := j.engine.dispose(s, h, r); errors.Is(err, errNotThere) {
-		return nil // The next look finds it, if it is anywhere: what it says was not done yet.
+		return nil // The next look finds it, if it exists: its removal was not finished yet.
 	} else if err != nil {
 		return err
 	}
-	unseen, err := exists(s.Dir(), share.At(share.Trash, key)) // It never was in its place, if its directory stays there.
+	unseen, err := exists(s.Dir(), share.At(share.Trash, key)) // It was never in its place, if its directory stays there.
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (j *janitors) empty(s *share.Share, h *share.Home, key string, pieces []str
 	return j.engine.end(h, key, !unseen)
 }
 
-// endings goes on with records that a janitor was about to remove, and returns the other pieces.
+// endings continues with records that a janitor was about to remove, and returns the other pieces.
 func (j *janitors) endings(h *share.Home, key string, pieces []string) (others []string, err error) {
 	for _, name := range pieces {
 		if !strings.HasPrefix(name, key+endedMark) {
@@ -116,7 +116,7 @@ func (j *janitors) endings(h *share.Home, key string, pieces []string) (others [
 	return others, err
 }
 
-// emptyOf removes the pieces of one thing that is in the trash, but not its record.
+// emptyOf removes the pieces of one item in the trash, but not its record.
 func (j *janitors) emptyOf(s *share.Share, key string, pieces []string) error {
 	for _, name := range pieces {
 		if name == key+suffix {
@@ -129,7 +129,7 @@ func (j *janitors) emptyOf(s *share.Share, key string, pieces []string) error {
 	return nil
 }
 
-// removeIn removes what has a name in a folder of the home. No link leads it out of there.
+// removeIn removes an entry of a folder of the home. No link leads it outside.
 func removeIn(ctx context.Context, s *share.Share, folder, name string) error {
 	dir, err := s.Files().Folder(share.At(folder, ""))
 	if err != nil {

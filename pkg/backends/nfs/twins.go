@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// byIdentity are the shares of each identity. Of those that were never seen each is for itself.
+// byIdentity returns the shares of each identity. Each share that was never seen is on its own.
 func byIdentity(shares []asked) iter.Seq[[]asked] {
 	return func(yield func([]asked) bool) {
 		for len(shares) > 0 {
@@ -30,7 +30,7 @@ func (e *engine) enumerateTwins(ctx context.Context, k kind, twins []asked, afte
 	if len(twins) == 1 {
 		return e.enumerateOn(ctx, k, twins[0], after.id, limit, want)
 	}
-	const alike = 16 // IDs that differ in the last digit alone: so many may come before the position, or at it.
+	const alike = 16 // IDs that differ only in the last digit: as many may come before the position, or at it.
 	from := after.id[:max(0, len(after.id)-1)]
 	if limit > 0 {
 		limit += alike
@@ -51,7 +51,7 @@ func (e *engine) enumerateTwins(ctx context.Context, k kind, twins []asked, afte
 	}), nil
 }
 
-// foreign is 0 for what is on the share that its handle names, and else 1.
+// foreign returns 0 for an item on the share that its handle names, and else 1.
 func (e entry) foreign() int {
 	if _, where, _, _ := decodeHandle(e.Kind, e.Handle); where == e.place.key() {
 		return 0

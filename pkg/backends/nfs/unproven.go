@@ -13,22 +13,22 @@ import (
 )
 
 const (
-	// unprovenBurst is how many looks at a share that prove nothing are logged at once; of more it is one a second.
+	// unprovenBurst is how many failed proofs on a share are logged at once; further ones are logged once a second.
 	unprovenBurst = 100
-	// unprovenShares is for how many shares the limits are kept.
+	// unprovenShares is the number of shares with a limit.
 	unprovenShares = 1000
 )
 
-// unproven logs why nothing is proven. The refusal does not say it, and somebody may have to do something about it.
+// unproven logs why nothing is proven. The refusal does not say it, but an operator may have to act.
 type unproven struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	limits map[string]*rate.Limiter // by shares: a flood on one hides nothing about another
+	limits map[string]*rate.Limiter // by share: a flood on one hides nothing about another
 }
 
-// told reports whether a look has succeeded, and else logs its failure. A look that was not made because of another one
-// is not logged.
+// told reports whether a look has succeeded, and otherwise logs its failure. A look that was skipped because of another
+// one is not logged.
 func (u *unproven) told(ctx context.Context, p place, k kind, name string, err error) bool {
 	if err != nil && !errors.Is(err, errLooking) && u.limit(p.key()).Allow() {
 		u.log.InfoContext(ctx, "after a refusal it is not proven that there is nothing of the name", "kind", string(k),

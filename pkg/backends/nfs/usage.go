@@ -14,26 +14,27 @@ import (
 )
 
 const (
-	// usageAge is how old a measured usage may be.
+	// usageAge is the maximum age of a measured usage.
 	usageAge = 15 * time.Minute
-	// usageKept is how many usages are remembered.
+	// usageKept is the number of remembered usages.
 	usageKept = 10_000
-	// measureTime is how long one volume may be measured. A volume that is too large for that, or that a hostile server
-	// makes endless, is known to take what was counted by then: it is told of only once that alone is more than its size.
+	// measureTime is the time limit for measuring one volume. If a volume is too large for that, or a hostile server makes
+	// it endless, the bytes that were counted by then are its usage. It is reported only if that is more than the volume's
+	// size.
 	measureTime = 10 * time.Minute
-	// mostWaiting is how many volumes of a share may be measured or wait for it. Others are when they are asked about
-	// again.
+	// mostWaiting is the number of volumes of a share that may be measured or wait for it. Others are measured after a
+	// later query.
 	mostWaiting = 1000
 )
 
-// usages are how much the volumes' files take. To know it every file has to be looked at, so it is measured in the
-// background, one volume of a share at a time, when somebody asks about the volume's health; the answer is that of the
-// last time. No share waits for another, whose server may be slow on purpose.
+// usages are the sizes of the volumes' files. Measuring reads the attributes of every file. So it is done in the
+// background, one volume of a share at a time, when the volume's health is queried; the answer is the previous result.
+// No share waits for another, whose server may be slow on purpose.
 type usages struct {
-	life  context.Context // of the work in the background, which is no request's
+	life  context.Context // of the work in the background, independent of requests
 	stop  context.CancelFunc
 	group background.Group
-	// look is lookAt, but for tests. With an error it returns what was counted before.
+	// look is lookAt, except in tests. With an error it returns the bytes that were counted before.
 	look func(ctx context.Context, w wish) (bytes int64, err error)
 
 	mu      sync.Mutex
@@ -43,11 +44,11 @@ type usages struct {
 
 type usage struct {
 	bytes    int64
-	measured bool // else it is being measured for the first time
+	measured bool // false while it is measured for the first time
 	at       time.Time
 }
 
-// wish is for a volume to be measured.
+// wish is a request to measure a volume.
 type wish struct {
 	share    *share.Share
 	key, dir string
@@ -58,7 +59,7 @@ func newUsages() *usages {
 	return &usages{life: life, stop: stop, look: lookAt, known: map[string]usage{}, waiting: map[string][]wish{}}
 }
 
-// of returns what was measured last, and has it measured again when that is old.
+// of returns the last result, and has the volume measured again if that is old.
 func (u *usages) of(s *share.Share, r *record) (bytes int64, known bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -72,8 +73,8 @@ func (u *usages) of(s *share.Share, r *record) (bytes int64, known bool) {
 	return last.bytes, last.measured
 }
 
-// want has a volume measured when its turn comes, and reports whether there is room for that. A second wish for what
-// waits already is the same wish. The mutex is held.
+// want queues a volume for measuring, and reports whether there is room for that. A second wish for a waiting volume is
+// the same wish. The caller holds the mutex.
 func (u *usages) want(w wish) bool {
 	on := w.share.Address.String()
 	queue := u.waiting[on]
@@ -90,7 +91,7 @@ func (u *usages) want(w wish) bool {
 	return true
 }
 
-// work measures what waits on a share, one after the other, and ends when nothing does.
+// work measures the waiting volumes of a share, one after the other, and ends when none is left.
 func (u *usages) work(on string) {
 	for next, ok := u.first(on); ok; next, ok = u.done(on) {
 		u.measure(next)
@@ -103,7 +104,7 @@ func (u *usages) first(on string) (wish, bool) {
 	return u.waiting[on][0], u.life.Err() == nil
 }
 
-// done takes away what was measured, and returns what is next.
+// done removes the measured volume from the queue, and returns the next one.
 func (u *usages) done(on string) (wish, bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,7 +117,7 @@ func (u *usages) done(on string) (wish, bool) {
 	return left[0], u.life.Err() == nil
 }
 
-// measure notes what a volume takes. After a failure it is tried again as for what is old.
+// measure notes the usage of a volume. After a failure, the first query after usageAge has it measured again.
 func (u *usages) measure(w wish) {
 	ctx, cancel := context.WithTimeout(u.life, measureTime)
 	defer cancel()
@@ -129,8 +130,8 @@ func (u *usages) measure(w wish) {
 	u.known[w.key] = usage{bytes, true, time.Now()}
 }
 
-// lookAt adds up the blocks of all that can be seen: a pod may have directories that keep the controller out, whom a
-// server takes for nobody. The walk follows no link, and keeps nothing of what it has seen.
+// lookAt adds up the blocks of all visible files. A pod may have directories that deny access to a controller whose
+// root the server maps to nobody. The walk follows no link, and keeps nothing in memory.
 func lookAt(ctx context.Context, w wish) (bytes int64, err error) {
 	s, release, err := w.share.Hold(ctx)
 	if err != nil {

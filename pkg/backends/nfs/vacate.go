@@ -14,10 +14,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// box is a directory in staging into which somebody moves what he takes from a place: the directory of a deleted
-// volume, and claims. He makes it, removes all other boxes for the same holder, looks whose the place is, and then
-// moves. So who was stopped between looking and moving has no box any more once another has looked, and moves nothing:
-// by then the place may be another volume's.
+// box is a directory in staging for what a process takes from a place: the directory of a deleted volume, and claims.
+// The process creates a box, removes all other boxes for the same holder, checks the place's owner, and then moves. So
+// a process that was stopped between checking and moving has no box any more after another has checked, and moves
+// nothing: by then the place may be another volume's.
 type box struct{ path string }
 
 const (
@@ -28,8 +28,8 @@ const (
 	boxedClaim = "claim"
 )
 
-// newBox makes the only box for a holder. What was left in others goes to unpack. On a share that is full there is
-// none: freeing must not need to write.
+// newBox creates the only box for a holder. Contents of other boxes go to unpack. On a full share there is no box,
+// because freeing must not need to write.
 func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error) (own box, err error) {
 	name := holder + boxSuffix + share.Random()
 	own = box{share.At(share.Staging, name)}
@@ -56,8 +56,8 @@ func newBox(s *share.Share, h *share.Home, holder string, unpack func(box) error
 	return own, h.Refresh(share.Claims)
 }
 
-// remove removes a box. What is in it but a claim keeps it there. That the box is gone is an error: another has taken
-// over, who may not be ready. Kinds: Busy then.
+// remove removes a box. Contents other than a claim keep the box. It is an error if the box is gone: another process
+// has taken over, and may not be finished. Kinds: Busy then.
 func (b box) remove(s *share.Share) error {
 	if b.path == "" {
 		return nil
@@ -79,7 +79,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// target is where what is taken goes: without a box, to where it would go from there.
+// target returns where a taken directory goes: without a box, directly to its final place.
 func (b box) target(name, otherwise string) string {
 	if b.path == "" {
 		return otherwise
@@ -99,7 +99,7 @@ func (b box) unclaim(s *share.Share, h *share.Home, name, holder string) error {
 	return ignoreGone(s.Files().Rename(share.At(share.Claims, name), path.Join(b.path, boxedClaim)))
 }
 
-// vacate does with the directory of a deleted volume what its record says, and gives its place free.
+// vacate deletes, archives or keeps the directory of a deleted volume as its record says, and releases its place.
 func (e *engine) vacate(s *share.Share, h *share.Home, r *record) (err error) {
 	own, err := newBox(s, h, r.key(), func(b box) error { return e.unpack(s, r, b) })
 	defer func() { err = errors.Join(err, own.remove(s)) }()
@@ -116,7 +116,8 @@ func (e *engine) vacate(s *share.Share, h *share.Home, r *record) (err error) {
 	return own.unclaim(s, h, claimOf(r.SubDir), r.key())
 }
 
-// take takes a volume's directory from its place, unless that was done: what is there then is not this volume's.
+// take takes a volume's directory from its place, unless that was done already: a directory there is not this volume's
+// then.
 func (e *engine) take(s *share.Share, r *record, own box) error {
 	away, err := exists(s.Dir(), share.At(share.Trash, r.key()))
 	if err != nil || away || r.OnDelete == retainData {
@@ -131,7 +132,7 @@ func (e *engine) take(s *share.Share, r *record, own box) error {
 	}
 	defer closeQuietly(parent)
 	if there, err := exists(parent, r.archive()); err != nil || there {
-		return err // An earlier call did it: nobody else knows the number.
+		return err // An earlier call did it: no other item has the number.
 	}
 	otherwise := share.At(share.Trash, r.key())
 	if r.OnDelete == archiveData {
@@ -144,13 +145,13 @@ func (e *engine) take(s *share.Share, r *record, own box) error {
 	return e.unpack(s, r, own)
 }
 
-// archive is the name of the directory of a volume that was deleted and is kept. Of a long name it has as much as there
-// is room for: the number tells it from all others.
+// archive returns the name of the directory of a volume that was deleted and is kept. A long name is cut to fit; the
+// number makes it unique.
 func (r *record) archive() string {
 	const before, between = "archived-", "-"
 	name := path.Base(r.SubDir)
 	if most := unix.NAME_MAX - len(before) - len(between) - len(r.Turn); len(name) > most {
-		name = strings.ToValidUTF8(name[:most], "") // The last character may be cut in its midst.
+		name = strings.ToValidUTF8(name[:most], "") // The cut may split the last character.
 	}
 	return before + name + between + r.Turn
 }
@@ -177,7 +178,7 @@ func (e *engine) unpack(s *share.Share, r *record, b box) error {
 	return nil
 }
 
-// unclaim drops a claim of one that is dead: nothing was ever in its place.
+// unclaim drops the claim of a dead attempt: its directory was never in its place.
 func unclaim(s *share.Share, h *share.Home, name, holder string) (err error) {
 	own, err := newBox(s, h, holder, func(box) error { return nil })
 	defer func() { err = errors.Join(err, own.remove(s)) }()

@@ -12,8 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
-// access is what a directory on a server can be used for, that is reached with the version of NFS which its class
-// names, if any.
+// access returns the access of a directory on a server, for the NFS version of its class, if any.
 func access(version string) backends.Access {
 	return backends.Access{
 		Types: []backends.AccessType{backends.Mount},
@@ -26,7 +25,7 @@ func access(version string) backends.Access {
 // mountable is the backends.Mountable of an export.
 type mountable struct{ version string }
 
-// Check refuses filesystems other than NFS, options that are not allowed for it, and those of another version. Kinds:
+// Check refuses filesystems other than NFS, options that are not allowed for it, and options of another version. Kinds:
 // Invalid.
 func (m mountable) Check(filesystem string, options []string) error {
 	switch {
@@ -48,13 +47,13 @@ func (m mountable) Check(filesystem string, options []string) error {
 	return err
 }
 
-// describe is a volume as the contract has it.
+// describe returns the backends.Volume of a record.
 func (e *engine) describe(r *record, address export.Address) *backends.Volume {
 	return &backends.Volume{
 		Handle: r.Handle, Name: r.Name, CapacityBytes: r.SizeBytes, Fingerprint: r.Fingerprint, Settings: r.Settings,
 		Source: backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
 		Access: access(r.NFSVersion), Topology: e.places.of(r),
-		// For people: the node believes the record.
+		// For people: the node reads the record instead.
 		Attributes: map[string]string{"server": address.Server, "share": address.Path, "subDir": r.SubDir},
 	}
 }
@@ -66,7 +65,7 @@ func (e *controllerSide) Find(ctx context.Context, spec backends.Spec) (result *
 	if err != nil {
 		return nil, err
 	}
-	var found atomic.Pointer[backends.Volume] // What was given up may yet write to it.
+	var found atomic.Pointer[backends.Volume] // A call that was given up may still write to it.
 	err = e.pool.With(ctx, p.Address, "finding a volume", func(_ context.Context, s *share.Share) error {
 		h, err := s.Home(false)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -84,7 +83,7 @@ func (e *controllerSide) Find(ctx context.Context, spec backends.Spec) (result *
 	return orNothing(&found, err)
 }
 
-// orNothing returns what was found, unless there was a failure.
+// orNothing returns the result, unless there was a failure.
 func orNothing[T any](found *atomic.Pointer[T], err error) (*T, error) {
 	if err != nil {
 		return nil, err

@@ -10,13 +10,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
-// lookEvery is how often the shares that are known are looked at for trash and drafts that somebody has left; at the
-// start it is more often.
+// lookEvery is the interval between looks for trash and drafts on the known shares; at the start it is shorter.
 const lookEvery = time.Minute
 
-// watch looks for trash and drafts that nobody removes, as after a restart, or after another controller has ended:
-// sidecars do not tell who leads now. What lies there at two looks is not being removed by the one that put it there,
-// or is a lot; then this process helps. What was buried, and is no trash, it puts back at once.
+// watch looks for trash and drafts that no process removes, for example after a restart, or after another controller
+// has ended, because sidecars do not say which one leads. If an entry is there at two looks, the process that left it
+// is not removing it, or there is a lot of it; then this process helps. Buried records that are no trash are put back
+// at once.
 func (j *janitors) watch() {
 	j.group.Go("the watch over the shares", func() {
 		for wait := firstRetry; ; wait = min(2*wait, lookEvery) {
@@ -30,8 +30,8 @@ func (j *janitors) watch() {
 	})
 }
 
-// look begins a look at what is in the trash and in staging of each share that is known, unless one is under way there.
-// It returns what ends with them.
+// look begins a look at the trash and the staging folder of each known share, unless one is under way there. The
+// returned group ends with these looks.
 func (j *janitors) look() *sync.WaitGroup {
 	looks := &sync.WaitGroup{}
 	for _, p := range j.engine.known.sorted() {
@@ -48,8 +48,8 @@ func (j *janitors) look() *sync.WaitGroup {
 	return looks
 }
 
-// lookAt has the janitor of a share look closer where something lay there before. After a look that fails that is what
-// was there at the one before it.
+// lookAt makes the janitor of a share look closer if an entry was there before. A failed look does not change the
+// remembered entries.
 func (j *janitors) lookAt(p place) {
 	found, err := j.leftOn(p)
 	if err != nil {
@@ -63,15 +63,15 @@ func (j *janitors) lookAt(p place) {
 	}
 }
 
-// left is what is left on a share.
+// left describes the remains on a share.
 type left struct {
-	names []string // the records of what is to be removed, and what is in staging
-	due   bool     // that the janitor is to look closer, whatever was there before
+	names []string // the records of the trash, and the entries of staging
+	due   bool     // whether the janitor must look closer in any case
 }
 
-// leftOn looks at what is left on a share. A record among the burials that is another's is put back: its janitor may be
-// in the middle of a removal that takes hours. It is work in the background, and no call that must end soon: a server
-// that has very much to list is not silent. It waits for a mount no longer than calls do, which wait behind it.
+// leftOn looks for remains on a share. It puts back a record among the burials that is another item's, because the
+// janitor may be in the middle of a removal that takes hours. It is work in the background without a deadline: a server
+// with a long list is not dead. It waits for a mount no longer than calls do, which wait behind it.
 func (j *janitors) leftOn(p place) (left, error) {
 	ctx, cancel := context.WithTimeout(j.life, probeTime)
 	defer cancel()
@@ -84,13 +84,13 @@ func (j *janitors) leftOn(p place) (left, error) {
 	if err != nil {
 		return left{}, err
 	}
-	// The janitor says what is wrong with one that cannot be put back.
+	// The janitor reports records that cannot be put back.
 	moved, err := layIn(h, share.Burials)
 	due := err != nil || len(moved) > 0 || !j.engine.laid.on(h)
 	trash, err := h.Names(share.Trash, suffix)
 	staged, failed := h.Names(share.Staging, "")
 	for _, err := range []error{err, failed} {
-		if err != nil && !errors.Is(err, share.ErrFlooded) { // Of so many there is a lot left.
+		if err != nil && !errors.Is(err, share.ErrFlooded) { // So many names are a lot of remains.
 			return left{}, err
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// work is what is done with something that is there.
+// work is done on an existing item.
 type work func(ctx context.Context, s *share.Share, h *share.Home, r *record) error
 
-// found does work with something that is there. Kinds: as parse; NotFound; Unavailable when the share does not answer,
-// or is not the one that the handle was given out for.
+// found does work on an existing item. Kinds: as parse; NotFound; Unavailable when the share does not answer, or is not
+// the one that the handle was made for.
 func (e *engine) found(ctx context.Context, k kind, text, name string, do work) error {
 	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
 		r, err := e.byHandle(h, k, id)
@@ -24,7 +24,7 @@ func (e *engine) found(ctx context.Context, k kind, text, name string, do work) 
 	})
 }
 
-// byHandle is whole of what a handle names that was given out for the share: so that is the right one.
+// byHandle is whole for a handle, and notes that the share is the right one, because the handle was made for it.
 func (e *engine) byHandle(h *share.Home, k kind, id string) (*record, error) {
 	r, err := e.whole(h, k, id)
 	if err == nil {
@@ -33,7 +33,7 @@ func (e *engine) byHandle(h *share.Home, k kind, id string) (*record, error) {
 	return r, err
 }
 
-// changing is found while nobody else in this process changes the same. Kinds: as found; Busy.
+// changing is found while no other call in this process changes the item. Kinds: as found; Busy.
 func (e *engine) changing(ctx context.Context, k kind, text, name string, do work) error {
 	return e.reach(ctx, k, text, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
 		unlock, err := e.lock(s, k, id)
@@ -49,7 +49,7 @@ func (e *engine) changing(ctx context.Context, k kind, text, name string, do wor
 	})
 }
 
-// reach goes to the share that a handle names.
+// reach calls do with the share that a handle names.
 func (e *engine) reach(ctx context.Context, k kind, text, name string,
 	do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
 	hd, err := e.parse(k, text)
@@ -59,7 +59,7 @@ func (e *engine) reach(ctx context.Context, k kind, text, name string,
 	return e.at(ctx, hd, name, do)
 }
 
-// at goes to the share of a handle.
+// at calls do with the share of a handle.
 func (e *engine) at(ctx context.Context, hd handle, name string,
 	do func(ctx context.Context, s *share.Share, h *share.Home, id string) error) error {
 	return e.pool.With(ctx, hd.address, name, func(ctx context.Context, s *share.Share) error {
@@ -71,7 +71,7 @@ func (e *engine) at(ctx context.Context, hd handle, name string,
 	})
 }
 
-// homeOn is the home on a share that had one. Kinds: Unavailable when there is none.
+// homeOn returns the home on a share that had one. Kinds: Unavailable when there is none.
 func homeOn(s *share.Share) (*share.Home, error) {
 	h, err := s.Home(false)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +81,7 @@ func homeOn(s *share.Share) (*share.Home, error) {
 	return h, err
 }
 
-// homeOf is the home on the share that a handle was given out for. Kinds: Unavailable when the share is another.
+// homeOf returns the home on the share that a handle was made for. Kinds: Unavailable when the share is another.
 func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 	h, err := homeOn(s)
 	if err != nil {
@@ -91,8 +91,8 @@ func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 		return nil, backends.Errorf(backends.Unavailable,
 			"%s is another share than the one with identity %x: does the server export something else?", s.Address, hd.home)
 	}
-	// The share is not noted for enumerations: anybody can write a handle for a server of his own. What is listed comes
-	// from the configuration, or from a volume that was made there.
+	// The share is not noted for enumerations: anybody can write a handle for any server. Listed shares come from the
+	// configuration, or from a volume that was created there.
 	p := place{hd.address, hd.share}
 	p.Connection = ""
 	if e.known.has(p) {
@@ -101,7 +101,7 @@ func (e *engine) homeOf(s *share.Share, hd handle) (*share.Home, error) {
 	return h, nil
 }
 
-// lock keeps others in this process from something on a share, which is about to change. Kinds: Busy.
+// lock excludes other calls in this process from an item on a share, which is about to change. Kinds: Busy.
 func (e *engine) lock(s *share.Share, k kind, id string) (unlock func(), err error) {
 	open, err := e.tryLock(s, k, id)
 	if err != nil {
@@ -111,7 +111,7 @@ func (e *engine) lock(s *share.Share, k kind, id string) (unlock func(), err err
 	return func() { e.seen.forget(s); open() }, nil
 }
 
-// tryLock is lock for what changes nothing that is listed. Kinds: Busy.
+// tryLock is lock for calls that change nothing in lists. Kinds: Busy.
 func (e *engine) tryLock(s *share.Share, k kind, id string) (unlock func(), err error) {
 	unlock, ok, _ := e.locks.TryLock(s.Address.Server + ":" + s.Address.Path + " " + string(k) + " " + id)
 	if !ok {

@@ -14,17 +14,17 @@ import (
 type Address struct {
 	Server string // a host's name or IP address, without brackets
 	Path   string // absolute and clean
-	// Version is one of Versions; empty for the newest that the server has.
+	// Version is one of Versions; empty for the newest version of the server.
 	Version string
-	// Connection are mount options, with commas, that the kernel heeds only at a node's first mount of a server, since
-	// all further ones use its connections.
+	// Connection is a list of mount options, with commas, that the kernel only applies to a node's first mount of a
+	// server, because all further mounts share its connections.
 	Connection string `json:"-"`
 }
 
-// Versions are the versions of NFS that can be asked for, the newest first.
+// Versions returns the possible versions of NFS, newest first.
 func Versions() []string { return []string{"4.2", "4.1", "4.0", "3"} }
 
-// String is the export as mount(8) writes it.
+// String formats the export as in mount(8).
 func (a Address) String() string {
 	if strings.Contains(a.Server, ":") {
 		return "[" + a.Server + "]:" + a.Path
@@ -32,7 +32,7 @@ func (a Address) String() string {
 	return a.Server + ":" + a.Path
 }
 
-// Below is the source of a mount of a directory of the export.
+// Below returns the source of a mount of a directory of the export.
 func (a Address) Below(dir string) string {
 	source := strings.TrimSuffix(a.String(), "/")
 	if dir != "" {
@@ -47,7 +47,7 @@ func (a Address) Below(dir string) string {
 // Same reports whether both are the same export, whatever the version.
 func (a Address) Same(b Address) bool { return a.Server == b.Server && a.Path == b.Path }
 
-// Parse checks what names an export and brings it into its one form. Kinds: Invalid.
+// Parse checks and normalizes the name of an export. Kinds: Invalid.
 func Parse(server, path, version string) (Address, error) {
 	a := Address{Path: path, Version: version}
 	var err error
@@ -66,7 +66,7 @@ func Parse(server, path, version string) (Address, error) {
 	return a, nil
 }
 
-// maxHost is the longest name that DNS has (RFC 1035, 2.3.4).
+// maxHost is the maximum length of a DNS name (RFC 1035, 2.3.4).
 const maxHost = 253
 
 func parseServer(server string) (string, error) {
@@ -95,9 +95,9 @@ func parsePath(path string) (string, error) {
 	return clean, nil
 }
 
-// CheckText refuses characters that mean something to anybody between here and the server: commas separate
-// mount options, and control characters and spaces are escaped in the mount table. What follows one may be an option,
-// and so a secret. Kinds: Invalid.
+// CheckText refuses characters with a special meaning on the way to the server: commas separate mount options, and
+// control characters and spaces are escaped in the mount table. The text after one may be an option, and thus a secret.
+// Kinds: Invalid.
 func CheckText(path string) error {
 	bad := func(r rune) bool { return r <= ' ' || r == 0x7f || r == ',' || r == '\\' || r == '\ufffd' }
 	if i := strings.IndexFunc(path, bad); i >= 0 {

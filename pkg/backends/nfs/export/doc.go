@@ -1,6 +1,6 @@
-// Package export reaches what NFS servers export: it names exports, and mounts them.
+// Package export names and mounts the exports of NFS servers.
 //
-// The kernel is asked directly (fsopen(2)): no helper program runs, nothing of an address or an option ever passes
-// through a string that is split again, and the controller's own mounts are attached nowhere. They are open
-// descriptors, which no other process sees and which are gone with the process, however it ends.
+// It calls the kernel directly (fsopen(2)). No helper program runs, and no part of an address or an option passes
+// through a string that is split again. The controller's own mounts are not attached anywhere. They are open
+// descriptors, which no other process sees and which end with the process in any case.
 package export

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// volumesFile is where the kernel's client lists what it has mounted in this network namespace.
+// volumesFile is the kernel client's list of mounted filesystems in this network namespace.
 const volumesFile = "/proc/fs/nfsfs/volumes"
 
-// filesystemOf names the server's filesystem on which a directory is; empty where the kernel does not tell it. Each
-// mount has a device number of its own, also where several are of one filesystem. Exports of one filesystem that have
-// quotas of their own share no room: what differs in size is not the same.
+// filesystemOf names the server's filesystem of a directory; empty if the kernel does not tell it. The device number is
+// not sufficient: each mount has its own, even if several are of one filesystem. Exports of one filesystem with
+// separate quotas share no room, so filesystems of different size count as different.
 func filesystemOf(dir int) string {
 	var stat unix.Stat_t
 	var room unix.Statfs_t
@@ -34,8 +34,8 @@ func filesystemOf(dir int) string {
 	return filesystemIn(string(text), stat.Dev, int64(room.Blocks)*room.Frsize)
 }
 
-// filesystemIn names the filesystem with so many bytes of the mount with a device number; empty for one that the list
-// does not have.
+// filesystemIn returns the name of the filesystem of a mount, from its device number and size in bytes; empty if the
+// list does not have it.
 func filesystemIn(list string, device uint64, bytes int64) string {
 	listed := listedAs(list, device)
 	if listed == "" {
@@ -44,8 +44,9 @@ func filesystemIn(list string, device uint64, bytes int64) string {
 	return fmt.Sprintf("%s of %d bytes", listed, bytes)
 }
 
-// listedAs is the server's address and its number of the filesystem, of the mount with a device number. A line of the
-// list is "v4 c0a80001 801 0:45 <the filesystem> no". A server that numbers its filesystems has none of the number 0.
+// listedAs returns the server's address and its number of the filesystem, for the mount with a device number. A line of
+// the list is "v4 c0a80001 801 0:45 <the filesystem> no". A server that numbers its filesystems does not use the number
+// 0.
 func listedAs(list string, device uint64) string {
 	const server, number, filesystem, none = 1, 3, 4, "0:0"
 	want := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))

@@ -22,16 +22,16 @@ type Kernel struct{}
 // lag is a little more than the actimeo of private.
 const lag = 1100 * time.Millisecond
 
-// private are the options of the controller's mounts. Every call ends by itself, some twenty seconds after the server
-// fell silent, with ETIMEDOUT (softerr); a name that another controller made is seen at once (lookupcache), and what it
-// changed within a second. A mount that is made anew has nothing of what the kernel remembers of the one before, such
-// as that root may not write (nosharecache). Nothing is executed or opened as a device there, no symlink is followed,
-// and no access time is written.
+// private returns the options of the controller's mounts. Every call ends by itself, about twenty seconds after the
+// server stops answering, with ETIMEDOUT (softerr). Names that another controller creates are visible at once
+// (lookupcache), and its changes within a second. A new mount does not share the kernel's cache of the previous one,
+// such as that root may not write (nosharecache). No file is executed or opened as a device there, no symlink is
+// followed, and no access time is written.
 func private() []string {
 	return []string{"softerr", "timeo=30", "retrans=2", "lookupcache=positive", "actimeo=1", "nosharecache"}
 }
 
-// Open mounts the root of the export and attaches it nowhere.
+// Open mounts the root of the export without attaching it.
 func (Kernel) Open(ctx context.Context, address Address) (*Root, error) {
 	ip, err := resolve(ctx, address.Server)
 	if err != nil {
@@ -56,7 +56,7 @@ func (Kernel) Open(ctx context.Context, address Address) (*Root, error) {
 	return nil, backends.Errorf(backends.Unavailable, "%w", errors.Join(failures...))
 }
 
-// Source is an export for the node's pipeline to mount.
+// Source returns an export for the node's pipeline to mount.
 func (Kernel) Source(ctx context.Context, address Address, dir string) (backends.Source, error) {
 	ip, err := resolve(ctx, address.Server)
 	if err != nil {
@@ -66,7 +66,7 @@ func (Kernel) Source(ctx context.Context, address Address, dir string) (backends
 		Options: needed(address.Version, ip)}, nil
 }
 
-// fsType is the kernel's name for the filesystem.
+// fsType returns the kernel's name of the filesystem.
 func fsType(version string) string {
 	if version == "3" {
 		return "nfs"
@@ -74,9 +74,9 @@ func fsType(version string) string {
 	return "nfs4"
 }
 
-// needed are the options that mount.nfs would add: the kernel resolves no names, and negotiates no version. But not
-// clientaddr, at which a server calls back clients of 4.0: those cannot decline a delegation, and one that cannot be
-// called back is given none.
+// needed returns the options that mount.nfs would add, because the kernel resolves no names and negotiates no version.
+// It omits clientaddr, at which a server calls back clients of 4.0: those cannot decline a delegation, and a client
+// that cannot be called back gets none.
 func needed(version, ip string) []string {
 	options := []string{"vers=" + version, "addr=" + ip, "proto=" + proto(ip)}
 	if version == "3" {
@@ -92,7 +92,7 @@ func proto(ip string) string {
 	return "tcp"
 }
 
-// resolve finds an address of a host. Kinds: Unavailable.
+// resolve returns an address of a host. Kinds: Unavailable.
 func resolve(ctx context.Context, server string) (string, error) {
 	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", server)
 	if err != nil {
@@ -115,7 +115,7 @@ func (Kernel) SameServer(ctx context.Context, one, other string) bool {
 	return slices.ContainsFunc(these, func(a netip.Addr) bool { return slices.Contains(those, a) })
 }
 
-// addresses are those of a server, in one form; none when its name cannot be resolved.
+// addresses returns the addresses of a server, normalized; none if its name cannot be resolved.
 func addresses(ctx context.Context, server string) (found []netip.Addr) {
 	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", server)
 	if err != nil {
@@ -144,14 +144,14 @@ func open(address Address, ip, version string) (*Root, error) {
 	if err != nil {
 		return nil, errors.Join(failure(address, version, err), kept.Close())
 	}
-	// With O_DIRECT the client wants no delegation of a file (NFS4_SHARE_WANT_NO_DELEG, RFC 8881 section 18.16.3). Where
-	// pods mount the share with the same client as the controller, whose mounts share nothing with theirs, the server
-	// would not take one back when a pod writes, and the file would stay for the controller what it was.
+	// With O_DIRECT the client wants no delegation of a file (NFS4_SHARE_WANT_NO_DELEG, RFC 8881 section 18.16.3). If pods
+	// mount the share with the same client as the controller, whose mounts share nothing with theirs, the server would not
+	// recall a delegation when a pod writes, and the controller would keep seeing the old file.
 	return &Root{Dir: os.NewFile(uintptr(dir), address.String()), Mount: kept, Version: version, Lag: lag, Direct: true,
 		Filesystem: filesystemOf(dir)}, nil
 }
 
-// mount makes a mount that is attached nowhere (fsopen(2), fsmount(2)).
+// mount creates a mount without attaching it (fsopen(2), fsmount(2)).
 func mount(kind, source string, options []string) (int, error) {
 	fsfd, err := unix.Fsopen(kind, unix.FSOPEN_CLOEXEC)
 	if err != nil {
@@ -179,8 +179,8 @@ func mount(kind, source string, options []string) (int, error) {
 	return unix.Fsmount(fsfd, unix.FSMOUNT_CLOEXEC, attributes)
 }
 
-// failure says what a mount failed with. Kinds: Denied, Unsupported for a version that one side does not have, and
-// else Unavailable: a server that is being set up answers anything.
+// failure describes why a mount failed. Kinds: Denied, Unsupported for a version that one side does not have, and else
+// Unavailable: a server that is being set up may answer anything.
 func failure(address Address, version string, err error) error {
 	kind := backends.Unavailable
 	switch {

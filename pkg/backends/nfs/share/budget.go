@@ -11,16 +11,16 @@ import (
 // ErrFlooded says that a share shows more than this driver ever wrote there.
 var ErrFlooded = errors.New("no share of this driver has that much")
 
-// Budget is how many bytes somebody may read and keep. The zero value is without bound.
+// Budget limits the number of bytes that a caller may read and keep. The zero value has no limit.
 type Budget struct {
 	most  int64
 	spent atomic.Int64
 }
 
-// NewBudget makes a budget of so many bytes.
+// NewBudget returns a budget of the given number of bytes.
 func NewBudget(most int64) *Budget { return &Budget{most: most} }
 
-// Spend takes bytes. Kinds: Unavailable for more than there are, which is ErrFlooded.
+// Spend takes bytes. Kinds: Unavailable beyond the budget, which is ErrFlooded.
 func (b *Budget) Spend(bytes int) error {
 	if spent := b.spent.Add(int64(bytes)); b.most > 0 && spent > b.most {
 		return backends.Errorf(backends.Unavailable, "more than %d MiB: %w", b.most>>20, ErrFlooded)
@@ -28,14 +28,14 @@ func (b *Budget) Spend(bytes int) error {
 	return nil
 }
 
-// Within is the same Home, whose reads of files and of names take from a budget.
+// Within returns the same Home with a budget for its reads of files and of names.
 func (h *Home) Within(b *Budget) *Home {
 	metered := *h
 	metered.budget = b
 	return &metered
 }
 
-// Until is the same Home, whose reads of files and of names end with a context.
+// Until returns the same Home, whose reads of files and of names end with a context.
 func (h *Home) Until(ctx context.Context) *Home {
 	bound := *h
 	bound.ended = ctx.Err

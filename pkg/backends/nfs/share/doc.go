@@ -1,16 +1,14 @@
-// Package share keeps exports mounted for as long as somebody works on them, and knows the driver's own directory
-// there.
+// Package share keeps exports mounted while they are in use, and knows the driver's own directory there.
 //
-// A Pool has one mount for each server and export, shared by all that is done there and dropped when it is idle. Work
-// on a share runs by pkg/deadline: it returns at its deadline whatever the server does, a call that hangs makes all
-// further calls on that share fail at once until it has come back, and the number of those that can hang is bounded.
-// Other shares know nothing of it. A mount whose handles are stale is replaced by a new one, and the work done again;
-// where something was denied, the next call has a new one, because the kernel would not ask the server again.
+// A Pool has one mount for each server and export. All work there shares it, and it is dropped when it is idle. Work on
+// a share runs by pkg/deadline: it returns at its deadline whatever the server does. A call that hangs makes all
+// further calls on that share fail at once until it returns, and the number of calls that can hang is limited. Other
+// shares are not affected. A mount whose handles are stale is replaced by a new one, and the work is repeated. After a
+// denied call, the next call gets a new mount, because the kernel would not ask the server again.
 //
-// Nothing here syncs a directory: a server of NFS has made each change of one durable when it answers (RFC 1813, 4.8),
-// and the client's fsync of a directory does nothing. What is written to a file is synced.
+// The package syncs no directory: an NFS server has made each change of a directory durable when it answers (RFC 1813,
+// 4.8), and the client's fsync of a directory does nothing. Data in files is synced.
 //
-// Home is the directory .stowage at the root of the share. All that the driver believes is in there, where no pod's
-// mount reaches, and everything goes through safepath.Root, so that no name leads out of it, and no symlink is
-// followed.
+// Home is the directory .stowage at the root of the share. It holds all data that the driver trusts, and no pod's mount
+// reaches it. All access goes through safepath.Root, so that no name leads outside, and no symlink is followed.
 package share

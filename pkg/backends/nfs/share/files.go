@@ -12,10 +12,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// At is the path of an entry of the Home, from the share's root.
+// At returns the path of an entry of the Home, from the share's root.
 func At(folder, name string) string { return path.Join(HomeName, folder, name) }
 
-// Read returns what a file holds. Kinds: as readSmall; Unavailable beyond the budget.
+// Read returns the contents of a file. Kinds: as readSmall; Unavailable beyond the budget.
 func (h *Home) Read(folder, name string) (data []byte, err error) {
 	path := At(folder, name)
 	err = h.names.read(func() (err error) { data, err = readSmall(h.dir, path); return err }, path)
@@ -25,17 +25,17 @@ func (h *Home) Read(folder, name string) (data []byte, err error) {
 	return data, err
 }
 
-// Look is what the server says of a file.
+// Look returns the server's attributes of a file.
 func (h *Home) Look(folder, name string) (stat unix.Statx_t, err error) {
 	path := At(folder, name)
 	err = h.names.read(func() (err error) { stat, err = h.files.Lstat(path, 0); return err }, path)
 	return stat, err
 }
 
-// rename, remove and link take a name away, or put another file in its place, while this process does not have the file
-// open, and does not look at it. The kernel's NFS client keeps a file in use under another name (".nfs..."), and does
-// so with a request of its own first: if the server does not answer the next one, or refuses it, the name is gone for
-// everybody. And a file without its name must not have another one, since it can be published by a link then.
+// rename, remove and link remove a name, or put another file in its place, while this process does not have the file
+// open, and does not read its attributes. The kernel's NFS client keeps a file in use under another name (".nfs..."),
+// and renames it by a separate request first: if the server does not answer the next one, or refuses it, the name is
+// gone for all clients. Also, a file without its name must not have another one, because a link could then publish it.
 func (h *Home) rename(from, to string) error {
 	return h.names.change(func() error { return h.files.Rename(from, to) }, from, to)
 }
@@ -44,25 +44,25 @@ func (h *Home) remove(path string) error {
 	return h.names.change(func() error { return h.files.Remove(path) }, path)
 }
 
-// link holds the name of a file that is there for a moment, as who has it open does.
+// link holds the name of an existing file for a moment, as a process does that has it open.
 func (h *Home) link(from, to string) error {
 	return h.names.change(func() error { return h.files.Link(from, to) }, from, to)
 }
 
-// WriteNew makes a file with the data, whole or not at all. It fails with fs.ErrExist when there is one, also when two
-// machines make it at once: a link is exclusive on every version of NFS.
+// WriteNew creates a file with the data, completely or not at all. It fails with fs.ErrExist if there is one, even if
+// two machines create it at once: a link is exclusive on every version of NFS.
 func (h *Home) WriteNew(folder, name string, data []byte) error {
 	return h.write(folder, name, data, func(draft, target string) error {
 		return errors.Join(h.link(draft, target), h.remove(draft))
 	})
 }
 
-// Replace puts a file with the data in the place of one.
+// Replace replaces a file by one with the data.
 func (h *Home) Replace(folder, name string, data []byte) error {
 	return h.write(folder, name, data, h.rename)
 }
 
-// write makes a draft, which is on the server's disk, and has it put in its place.
+// write creates a draft, which is on the server's disk, and calls place to move it.
 func (h *Home) write(folder, name string, data []byte, place func(draft, target string) error) error {
 	draft, err := h.Draft(name)
 	if err != nil {
@@ -77,27 +77,27 @@ func (h *Home) write(folder, name string, data []byte, place func(draft, target 
 	return nil
 }
 
-// Draft is a file in staging that is to have a name elsewhere. Who removes it ends that.
+// Draft is a file in staging that will get a name elsewhere, unless it is removed.
 type Draft struct {
 	home *Home
 	name string
 	file *os.File
 }
 
-// Draft makes an empty draft of a file.
+// Draft creates an empty draft of a file.
 func (h *Home) Draft(name string) (*Draft, error) {
 	draft := At(Staging, name+"."+Random())
 	file, err := h.files.OpenFile(draft, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	return &Draft{h, draft, file}, err
 }
 
-// Name is the draft's in staging.
+// Name returns the draft's name in staging.
 func (d *Draft) Name() string { return path.Base(d.name) }
 
 // write fills the draft, once.
 func (d *Draft) write(data []byte, readable bool) (err error) {
 	if readable {
-		err = d.file.Chmod(0o644) // The directories keep others out, and a node in: see makeHome.
+		err = d.file.Chmod(0o644) // The directories deny access to others, but a node may pass: see makeHome.
 	}
 	if err == nil {
 		_, err = d.file.Write(data)
@@ -108,8 +108,7 @@ func (d *Draft) write(data []byte, readable bool) (err error) {
 	return errors.Join(err, d.file.Close())
 }
 
-// Replace puts the draft, with the data, in the place of a file. It fails with fs.ErrNotExist when the draft was
-// removed.
+// Replace replaces a file by the draft, with the data. It fails with fs.ErrNotExist when the draft was removed.
 func (d *Draft) Replace(folder, name string, data []byte) error {
 	if err := d.write(data, true); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (d *Draft) Replace(folder, name string, data []byte) error {
 
 // Drop removes the draft, unless it is in its place.
 func (d *Draft) Drop() error {
-	_ = d.file.Close() // nothing that counts was written, or it is closed
+	_ = d.file.Close() // nothing relevant was written, or it is closed
 	return ignore(d.home.remove(d.name), fs.ErrNotExist)
 }
 
@@ -129,12 +128,12 @@ func (h *Home) Move(folder, name, toFolder, toName string) error {
 }
 
 // Publish gives a file of the staging folder a name elsewhere: exclusively, on every version of NFS, and only while it
-// has its name in staging. So who removes that name knows that the file will not be published any more: no server links
-// to a file without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old
-// one is gone.
+// has its name in staging. So after its name is removed, the file can no longer be published: no server links to a file
+// without names. It fails with fs.ErrExist when the new name is taken, and with fs.ErrNotExist when the old one is
+// gone.
 func (h *Home) Publish(draft, folder, name string) error {
 	err := h.link(At(Staging, draft), At(folder, name))
-	// The client knew the file, and the server does not any more.
+	// The client knew the file, but the server no longer does.
 	if errors.Is(err, unix.ESTALE) && h.Refresh(Staging) == nil {
 		if _, gone := h.Look(Staging, draft); errors.Is(gone, fs.ErrNotExist) {
 			return gone
@@ -143,12 +142,12 @@ func (h *Home) Publish(draft, folder, name string) error {
 	return err
 }
 
-// PutBack gives a file another name, beside the one that it has. It fails with fs.ErrExist when that is taken.
+// PutBack gives a file a second name. It fails with fs.ErrExist when that is taken.
 func (h *Home) PutBack(folder, name, toFolder, newName string) error {
 	return h.link(At(folder, name), At(toFolder, newName))
 }
 
-// Permit makes an empty file for Spend. A share of an earlier version of the driver lacks the folder for it.
+// Permit creates an empty file for Spend. A share of an earlier version of the driver lacks the folder for it.
 func (h *Home) Permit(name string) error {
 	err := h.empty(At(Controllers, name))
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -160,21 +159,21 @@ func (h *Home) Permit(name string) error {
 	return h.empty(At(Controllers, name))
 }
 
-// MakeFolder makes a folder of the Home, unless it is there.
+// MakeFolder creates a folder of the Home, unless it exists.
 func (h *Home) MakeFolder(folder string) error {
 	return ignore(h.files.Mkdir(At(folder, ""), 0o700), fs.ErrExist)
 }
 
-// Bury moves a file to the burials, and returns the folder in which it is then. A share of an earlier version of the
-// driver lacks that of the burials; where there is no room for one either, it is the trash, since freeing must not need
-// to write.
+// Bury moves a file to the burials, and returns the folder that has it then. A share of an earlier version of the
+// driver has no folder for burials. If there is no room for one either, the file moves to the trash, because freeing
+// must not need to write.
 func (h *Home) Bury(folder, name, as string) (to string, err error) {
 	err = h.Move(folder, name, Burials, as)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return Burials, err
 	}
 	switch failed := h.files.Mkdir(At(Burials, ""), 0o700); {
-	case errors.Is(failed, fs.ErrExist): // It is the file that is not there.
+	case errors.Is(failed, fs.ErrExist): // It is the file that does not exist.
 		return Burials, err
 	case errors.Is(failed, unix.ENOSPC), errors.Is(failed, unix.EDQUOT):
 		return Trash, h.Move(folder, name, Trash, as)
@@ -202,8 +201,7 @@ func (h *Home) Spend(permit, name string, data []byte) error {
 	return h.spent(name, draft.Replace(Staging, name, data))
 }
 
-// DraftOf makes a draft of a file, as Draft does, but of a permit, by one rename. It fails with fs.ErrNotExist when the
-// permit is gone.
+// DraftOf creates a draft of a file from a permit, by one rename. It fails with fs.ErrNotExist when the permit is gone.
 func (h *Home) DraftOf(permit, name string) (*Draft, error) {
 	draft, err := h.permitted(permit)
 	if err != nil {
@@ -217,14 +215,14 @@ func (h *Home) DraftOf(permit, name string) (*Draft, error) {
 	return draft, nil
 }
 
-// permitted is a permit that is to have a name in staging.
+// permitted opens a permit that will get a name in staging.
 func (h *Home) permitted(permit string) (*Draft, error) {
 	path := At(Controllers, permit)
 	file, err := h.files.OpenFile(path, os.O_WRONLY|os.O_TRUNC, 0)
 	return &Draft{h, path, file}, err
 }
 
-// spent is how the move of a permit to a name in staging has ended.
+// spent returns the result of moving a permit to a name in staging.
 func (h *Home) spent(name string, err error) error {
 	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ESTALE) {
 		return err
@@ -232,43 +230,43 @@ func (h *Home) spent(name string, err error) error {
 	if failed := h.Refresh(Staging); failed != nil {
 		return failed
 	}
-	// The answer was lost, and the rename asked for again.
+	// The answer was lost, and the rename repeated.
 	if _, there := h.Look(Staging, name); there == nil {
 		return nil
 	}
 	return fmt.Errorf("%w: %w", fs.ErrNotExist, err)
 }
 
-// RenamePermit gives a permit a name that no other has. It fails with fs.ErrNotExist when the permit is gone.
+// RenamePermit gives a permit a unique name. It fails with fs.ErrNotExist when the permit is gone.
 func (h *Home) RenamePermit(permit, name string) error {
 	err := h.Move(Controllers, permit, Controllers, name)
 	if err == nil || h.Refresh(Controllers) != nil {
 		return err
 	}
-	// The answer was lost: the rename was asked for again, or says that it has failed.
+	// The answer was lost: the rename was repeated, or reported as failed.
 	if _, there := h.Look(Controllers, name); there == nil {
 		return nil
 	}
 	return err
 }
 
-// Touch gives a file of the staging folder another time, so that others see that somebody works with it. It is the
-// server's, as that of what is written is: a record keeps it, and which of two was written last decides.
+// Touch updates the time of a file of the staging folder, so that others see that a process works with it. The time is
+// the server's, like that of written files: a record keeps it, and it decides which of two records was written last.
 func (h *Home) Touch(name string) error {
 	path := At(Staging, name)
 	return h.names.read(func() error { return h.files.Touch(path) }, path)
 }
 
-// Writing is when what a file holds was written, by the server's clock, and which file that is.
+// Writing identifies a file and the time of its last write, by the server's clock.
 type Writing struct {
 	Nanoseconds   int64
 	device, inode uint64
 }
 
-// Same reports whether two names were those of one file.
+// Same reports whether two names belong to one file.
 func (w Writing) Same(as Writing) bool { return w.device == as.device && w.inode == as.inode }
 
-// Written tells a file's writing.
+// Written returns a file's writing.
 func (h *Home) Written(folder, name string) (Writing, error) {
 	stat, err := h.Look(folder, name)
 	return Writing{
@@ -277,20 +275,20 @@ func (h *Home) Written(folder, name string) (Writing, error) {
 	}, err
 }
 
-// Refresh has the next look at a folder's names see all that was done before the call: the kernel may remember them for
-// a while.
+// Refresh makes the next listing of a folder show all changes before the call: the kernel may cache the names for a
+// while.
 func (h *Home) Refresh(folder string) error {
 	_, err := h.files.Lstat(At(folder, ""), unix.AT_STATX_FORCE_SYNC)
 	return err
 }
 
-// Remove removes a file of the Home; it is no error when there is none.
+// Remove removes a file of the Home; a missing file is no error.
 func (h *Home) Remove(folder, name string) error {
 	return ignore(h.remove(At(folder, name)), fs.ErrNotExist)
 }
 
-// Claim notes who owns what. It is a symbolic link that leads nowhere: made by one call, which fails when there is one.
-// The owner is whose the claim is then, also when it is not the one who asked.
+// Claim notes the owner of a directory. It is a symbolic link that leads nowhere: one call creates it, and fails if it
+// exists. The result is the owner of the claim then, which may not be the caller.
 func (h *Home) Claim(name, owner string) (holder string, err error) {
 	err = h.files.Symlink(owner, At(Claims, name))
 	if err == nil {
@@ -302,7 +300,7 @@ func (h *Home) Claim(name, owner string) (holder string, err error) {
 	return h.Claimed(name)
 }
 
-// Claimed tells who owns something; empty for nobody. Kinds: Unusable for what is there and is no claim.
+// Claimed returns the owner of a claim; empty if there is none. Kinds: Unusable for a file that is no claim.
 func (h *Home) Claimed(name string) (holder string, err error) {
 	path := At(Claims, name)
 	err = h.names.read(func() (err error) { holder, err = h.files.Readlink(path); return err }, path)

@@ -28,13 +28,13 @@ const (
 	Volumes   = "volumes"   // records of volumes
 	Snapshots = "snapshots" // records and contents of snapshots
 	Groups    = "groups"    // records of groups of snapshots
-	Making    = "making"    // records of what is being made
-	Staging   = "staging"   // what is being made, and drafts of records
-	Claims    = "claims"    // who owns which directory
-	Burials   = "burials"   // records that deletions have just moved, and that nobody has looked at there yet
-	Trash     = "trash"     // records and contents of what is being removed
-	Retained  = "retained"  // records of volumes whose data was left where it is
-	// Controllers has the permits of controllers to make and remove.
+	Making    = "making"    // records of unfinished items
+	Staging   = "staging"   // unfinished items, and drafts of records
+	Claims    = "claims"    // the owners of directories
+	Burials   = "burials"   // records that deletions have just moved, before they are laid
+	Trash     = "trash"     // records and contents of items that are being removed
+	Retained  = "retained"  // records of volumes whose data was left in place
+	// Controllers has the permits of controllers to create and remove.
 	Controllers = "controllers"
 )
 
@@ -50,7 +50,7 @@ const (
 	idBytes         = 16
 )
 
-// MaxRecord is more than any record has, in bytes.
+// MaxRecord is the maximum size of a record, in bytes.
 const MaxRecord = 64 << 10
 
 // Home is the driver's own directory on a share.
@@ -59,26 +59,26 @@ type Home struct {
 	dir     *os.File      // the share's root
 	files   safepath.Root // over dir
 	id      [identityBytes]byte
-	key     []byte // makes IDs that follow from a name and cannot be guessed from it; nil for who may not read it
-	// keyless is why there is no key.
+	key     []byte // makes IDs that follow from a name but cannot be guessed from it; nil if it may not be read
+	// keyless is the reason for which there is no key.
 	keyless error
-	lostKey bool // The key is missing. Somebody may bring it back.
-	// names are held for reading while a file is open, and for writing while its name is changed: see rename.
+	lostKey bool // The key is missing. An operator may restore it.
+	// names are locked for reading while a file is open, and for writing while its name is changed: see rename.
 	names *nameLocks
-	// budget is what reads are taken from; nil for none.
+	// budget limits reads; nil for no limit.
 	budget *Budget
-	// ended is why nobody waits for what is read any more; nil for a Home without an end.
+	// ended returns why reads must end; nil for a Home without an end.
 	ended func() error
 }
 
-// identity is share.json.
+// identity is the contents of share.json.
 type identity struct {
 	Version int    `json:"version"`
 	ID      string `json:"id"`
 }
 
-// Home returns the driver's directory. It is made only if create says so; else, where there is none, the error is one
-// of fs.ErrNotExist.
+// Home returns the driver's directory. If there is none, Home creates it if create is set; otherwise Home fails with
+// fs.ErrNotExist.
 func (s *Share) Home(create bool) (*Home, error) {
 	s.home.Lock()
 	defer s.home.Unlock()
@@ -117,15 +117,15 @@ func openHome(dir *os.File, files safepath.Root) (*Home, error) {
 	return h, h.readKey()
 }
 
-// readKey reads the key. A node whose root is nobody on the server may not, and needs none. Nor do calls that have a
-// handle: where the key is missing they go on.
+// readKey reads the key. A node whose root the server maps to nobody may not read it, and does not need it. Nor do
+// calls with a handle: they continue if the key is missing.
 func (h *Home) readKey() error {
 	text, err := readSmall(h.dir, path.Join(HomeName, keyFile))
 	if errors.Is(err, fs.ErrPermission) {
 		h.keyless = err
 		return nil
 	}
-	if errors.Is(err, fs.ErrNotExist) { // That is not wrapped: who makes what is missing would make another key.
+	if errors.Is(err, fs.ErrNotExist) { // It is not wrapped, so that no caller creates another key.
 		h.lostKey = true
 		h.keyless = backends.Errorf(backends.Unavailable,
 			"%s/%s is missing, so that nothing is found by its name: restore it from a backup, or make a new one as "+
@@ -158,9 +158,9 @@ func (h *Home) readIdentity() (is identity, err error) {
 	return is, nil
 }
 
-// makeHome makes what is missing. Of several who do so at once one gives the key and one the identity, by links that
-// never replace. Nobody but the driver may list or change anything; but a node, whose root may be nobody on the server,
-// must be able to read the record whose name it knows.
+// makeHome creates what is missing. If several do so at once, one provides the key and one the identity, by links that
+// never replace. Only the driver may list or change anything. But a node, whose root the server may map to nobody, must
+// be able to read a record whose name it knows.
 func makeHome(files safepath.Root) error {
 	h := &Home{files: files, names: new(nameLocks)}
 	for _, dir := range append([]string{""}, folders()...) {
@@ -203,16 +203,16 @@ func IsHome(dir *os.File) bool {
 	return true
 }
 
-// Address is where the share was reached.
+// Address returns the address at which the share was reached.
 func (h *Home) Address() export.Address { return h.address }
 
-// Identity tells this share from all others, wherever it is exported.
+// Identity identifies this share among all others, wherever it is exported.
 func (h *Home) Identity() [identityBytes]byte { return h.id }
 
-// Check looks whether the share is still the one that it was. Kinds: Unavailable.
+// Check fails unless the share is still the same. Kinds: Unavailable.
 func (h *Home) Check() error {
 	is, err := h.readIdentity()
-	if errors.Is(err, fs.ErrNotExist) { // That is not wrapped: who asks acts on another file that is not there.
+	if errors.Is(err, fs.ErrNotExist) { // It is not wrapped: callers act on the absence of another file.
 		return backends.Errorf(backends.Unavailable,
 			"the share no longer has the driver's %s/%s: does the server export something else? %v", HomeName, identityFile, err)
 	}
@@ -226,10 +226,10 @@ func (h *Home) Check() error {
 	return nil
 }
 
-// CheckKey looks whether the share still has the key that it had: with another one all names have other IDs. Kinds:
-// Unavailable; Denied for who may not read it.
+// CheckKey fails unless the share still has the same key: with another one all names have other IDs. Kinds:
+// Unavailable; Denied for a process that may not read it.
 func (h *Home) CheckKey() error {
-	if err := h.Refresh(""); err != nil { // The kernel may remember the file that had the name before.
+	if err := h.Refresh(""); err != nil { // The kernel may cache the file that had the name before.
 		return err
 	}
 	now := &Home{dir: h.dir}
@@ -246,9 +246,9 @@ func (h *Home) CheckKey() error {
 	return nil
 }
 
-// ID makes the ID of what has the name. The same name has the same ID on the same share, so that reserving the ID
-// reserves the name; and nobody who cannot read the share can tell the ID. Kinds: Denied for who may not read the key:
-// without it the ID would be another one. Unavailable where the key is missing.
+// ID returns the ID of the item with the name. The same name has the same ID on the same share, so that reserving the
+// ID reserves the name. Without read access to the share, the ID cannot be determined. Kinds: Denied for a process that
+// may not read the key: without it the ID would be another one. Unavailable where the key is missing.
 func (h *Home) ID(kind, name string) (string, error) {
 	if h.keyless != nil {
 		return "", h.keyless
@@ -258,15 +258,16 @@ func (h *Home) ID(kind, name string) (string, error) {
 	return hex.EncodeToString(mac.Sum(nil)[:idBytes]), nil
 }
 
-// Random makes a text of hexadecimal digits that nobody has or guesses.
+// Random returns a unique text of hexadecimal digits that cannot be guessed.
 func Random() string {
 	text := make([]byte, 8)
 	_, _ = rand.Read(text) // It never fails (crypto/rand).
 	return hex.EncodeToString(text)
 }
 
-// readSmall returns what a file holds. What is not there is fs.ErrNotExist, and not of the Kind NotFound: that there is
-// no such volume is for others to say. Kinds: Unusable for what is there and no file, or one that cannot be read.
+// readSmall returns the contents of a file. A missing file is fs.ErrNotExist, and not of the Kind NotFound: only the
+// caller knows whether that means that there is no such volume. Kinds: Unusable for an entry that is no file, or a file
+// that cannot be read.
 func readSmall(dir *os.File, name string) (data []byte, err error) {
 	file, err := safepath.OpenFileBeneath(dir, name)
 	if errors.Is(err, fs.ErrPermission) {

@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// nameLocks are the locks of a share's files, one for each name that somebody uses. No two names share one: a change
-// is a request to a server, and one that hangs must hold up nobody else. The zero value is ready.
+// nameLocks are the locks of a share's files, one for each name in use. No two names share one: a change is a request
+// to a server, and a hanging one must not delay others. The zero value is ready.
 type nameLocks struct {
 	mu  sync.Mutex
 	all map[string]*nameLock
 }
 
-// nameLock is the lock of a name, for as long as somebody holds it or waits for it.
+// nameLock is the lock of a name, while it is held or waited for.
 type nameLock struct {
 	sync.RWMutex
 	users int
 }
 
-// use is the lock of a name, until done is called.
+// use returns the lock of a name, until done is called.
 func (l *nameLocks) use(path string) (lock *nameLock, done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *nameLocks) leave(path string, lock *nameLock) {
 	}
 }
 
-// read holds the lock of a name while the file is open, or is looked at.
+// read holds the lock of a name while the file is open, or its attributes are read.
 func (l *nameLocks) read(do func() error, path string) error {
 	lock, done := l.use(path)
 	defer done()
@@ -51,7 +51,7 @@ func (l *nameLocks) read(do func() error, path string) error {
 	return do()
 }
 
-// change holds the locks of names while they are changed. All take them in one order.
+// change holds the locks of names while they are changed. The order of locking is always the same.
 func (l *nameLocks) change(do func() error, paths ...string) error {
 	slices.Sort(paths)
 	for _, path := range slices.Compact(paths) {

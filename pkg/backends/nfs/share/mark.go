@@ -6,12 +6,12 @@ import (
 	"io/fs"
 )
 
-// Mark is a file that shows through another Home whether that is the same one.
+// Mark is a file that shows whether another Home is the same one.
 type Mark struct {
 	name, text string
 }
 
-// Mark makes a mark. Whoever ends before it removes it leaves it to the janitor.
+// Mark creates a mark. A process that ends before removing it leaves it to the janitor.
 func (h *Home) Mark() (Mark, error) {
 	draft, err := h.Draft("same")
 	if err != nil {
@@ -24,7 +24,8 @@ func (h *Home) Mark() (Mark, error) {
 	return m, nil
 }
 
-// Bears reports whether a mark is in this Home. A server may say of any name that it is there, but not what is in it.
+// Bears reports whether this Home has a mark. A server may pretend that any name exists, but does not know the file's
+// contents.
 func (h *Home) Bears(m Mark) (bool, error) {
 	text, err := h.Read(Staging, m.name)
 	if errors.Is(err, fs.ErrNotExist) {

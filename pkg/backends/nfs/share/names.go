@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// mostNames is more entries than anybody has use for in a folder.
+	// mostNames is the maximum number of wanted entries in a folder.
 	mostNames = 1 << 20
-	// mostSeen is more entries than any folder has: a server can make up names for ever. Those that nobody asks for are
-	// not kept, so that somebody who fills a folder with others stops nothing.
+	// mostSeen is the maximum number of entries in a folder: a server can invent names for ever. Unwanted names are not
+	// kept, so filling a folder with others stops nothing.
 	mostSeen = 1 << 24
-	// mostNameBytes is what the names of a folder may take in memory. The snapshots of 100,000 volumes take half of it:
-	// each has a record and a directory, and a name up to 60 bytes.
+	// mostNameBytes is the maximum memory for the names of a folder. The snapshots of 100,000 volumes take half of it:
+	// each has a record and a directory, and a name of up to 60 bytes.
 	mostNameBytes = 32 << 20
-	// nameBytes is what a name takes besides its text: the string, and the room that lists have to spare.
+	// nameBytes is the memory of a name besides its text: the string, and the spare room of lists.
 	nameBytes = 32
 )
 
-// Names lists the entries of a folder that end with the suffix, without it. Of more than any folder has it lists some,
-// and fails with ErrFlooded. Kinds: Unavailable then.
+// Names lists the entries of a folder that end with the suffix, without the suffix. If there are more than any folder
+// has, it lists some, and fails with ErrFlooded. Kinds: Unavailable then.
 func (h *Home) Names(folder, suffix string) ([]string, error) {
 	return h.namesBut(folder, func(name string) (string, bool) { return strings.CutSuffix(name, suffix) })
 }
 
-// NamesOf lists the entries of a folder that begin with the prefix and end with the suffix, whole. Kinds: as Names.
+// NamesOf lists the entries of a folder that begin with the prefix and end with the suffix, in full. Kinds: as Names.
 func (h *Home) NamesOf(folder, prefix, suffix string) ([]string, error) {
 	return h.namesBut(folder, func(name string) (string, bool) {
 		return name, strings.HasPrefix(name, prefix) && strings.HasSuffix(name, suffix)
 	})
 }
 
-// namesBut lists what is wanted of the entries of a folder.
+// namesBut lists the wanted entries of a folder.
 func (h *Home) namesBut(folder string, want func(name string) (string, bool)) ([]string, error) {
 	if err := h.Charge(0); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (h *Home) namesBut(folder string, want func(name string) (string, bool)) ([
 	return all, nil
 }
 
-// listed is what is wanted of the names in a directory, as much as there may be of it.
+// listed returns the wanted names in a directory, up to the limits.
 func listed(dir *os.File, seen, most int, want func(name string) (string, bool),
 	charge func(bytes int) error) (all []string, err error) {
 	budget := NewBudget(mostNameBytes)
@@ -77,7 +77,7 @@ func listed(dir *os.File, seen, most int, want func(name string) (string, bool),
 	return all, err
 }
 
-// eachName does something with each name in a directory, of which there may be so many. Kinds: Unavailable for more.
+// eachName calls do for each name in a directory, up to a maximum. Kinds: Unavailable for more.
 func eachName(dir *os.File, most int, do func(name string) error) error {
 	const batch = 4096
 	for seen := 0; ; {

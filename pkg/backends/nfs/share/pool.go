@@ -15,10 +15,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// DefaultIdle is how long a share stays mounted that nobody uses.
+// DefaultIdle is how long an unused share stays mounted.
 const DefaultIdle = 5 * time.Minute
 
-// Pool has the shares that are mounted.
+// Pool holds the mounted shares.
 type Pool struct {
 	mounter export.Mounter
 	idle    time.Duration
@@ -30,16 +30,16 @@ type Pool struct {
 	closed bool
 }
 
-// NewPool makes a Pool without shares. A share that is idle for so long is dropped.
+// NewPool returns a Pool without shares. A share that is idle for the given time is dropped.
 func NewPool(mounter export.Mounter, idle time.Duration, log *slog.Logger) *Pool {
 	return &Pool{mounter: mounter, idle: idle, log: log, shares: map[string]*Share{}}
 }
 
-// Work is done on a share. It looks at its context between two system calls, so that it ends soon after it.
+// Work is done on a share. It checks its context between two system calls, so that it ends soon after the context.
 type Work func(ctx context.Context, s *Share) error
 
-// With does the work on a share, and returns when it has ended or the context has. A mount whose handles are stale is
-// replaced, and the work done once more: so it must stand being done again.
+// With does the work on a share, and returns when it has ended or the context has. If the handles of a mount are stale,
+// it is replaced, and the work is done once more: so the work must be repeatable.
 //
 // Kinds: Unavailable when the server does not answer in time, or an earlier call on the share still hangs; else those
 // of export.Mounter's Open and the work's own.
@@ -64,7 +64,7 @@ func (p *Pool) once(ctx context.Context, address export.Address, name string, wo
 	return err
 }
 
-// Distrust has a share mounted anew for the next work, if a failure of work in the background would last as long as the
+// Distrust makes the next work mount a share anew, if a failure of work in the background would last as long as the
 // mount.
 func (p *Pool) Distrust(address export.Address, err error) {
 	if s := p.use(address); s != nil {
@@ -75,8 +75,8 @@ func (p *Pool) Distrust(address export.Address, err error) {
 	}
 }
 
-// outlived reports whether a failure lasts as long as the mount does, also when the server is well again: handles are
-// stale for good, and what may not be done the kernel remembers until the file changes.
+// outlived reports whether a failure lasts as long as the mount, even if the server recovers: stale handles stay stale,
+// and the kernel caches a denial until the file changes.
 func outlived(err error) bool { return errors.Is(err, unix.ESTALE) || errors.Is(err, unix.EACCES) }
 
 // Hold keeps a share mounted until release is called, for work in the background. Kinds: as With.
@@ -92,8 +92,8 @@ func (p *Pool) Hold(ctx context.Context, address export.Address) (s *Share, rele
 	return s, sync.OnceFunc(func() { p.release(s) }), nil
 }
 
-// openTime is how long work in the background waits for a share to be mounted. Were it to wait for ever, those who come
-// later would wait behind it, instead of being told that the mount hangs.
+// openTime is how long work in the background waits for a share to be mounted. If it waited for ever, later calls would
+// wait behind it, instead of failing because the mount hangs.
 const openTime = 30 * time.Second
 
 // HoldBriefly is Hold for work in the background, whose context has no deadline.
@@ -105,8 +105,8 @@ func (p *Pool) HoldBriefly(ctx context.Context, address export.Address) (s *Shar
 
 func key(a export.Address) string { return a.Server + ":" + a.Path }
 
-// use takes a share that is mounted already; nil when it is not, or could be mounted with the connection that is asked
-// for.
+// use takes a share that is mounted already; nil if it is not mounted, or could be mounted with the requested
+// connection.
 func (p *Pool) use(address export.Address) *Share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,14 +118,14 @@ func (p *Pool) use(address export.Address) *Share {
 	return s
 }
 
-// unlike reports whether a share that nobody uses was mounted with another connection than is asked for. Of those who
-// ask for none any will do; guarded by the pool's mutex.
+// unlike reports whether an unused share is mounted with another connection than the requested one. Without a request
+// any connection is suitable. The caller holds the pool's mutex.
 func (s *Share) unlike(address export.Address) bool {
 	return address.Connection != "" && s.Address.Connection != address.Connection && s.users == 0
 }
 
-// giveWay takes down what is mounted from the same server and unlike, before a new mount is made: while it is there the
-// kernel would use its connection.
+// giveWay unmounts unlike shares of the same server before a new mount: otherwise the kernel would use their
+// connection.
 func (p *Pool) giveWay(address export.Address) {
 	var unlike []*Share
 	p.mu.Lock()
@@ -141,7 +141,7 @@ func (p *Pool) giveWay(address export.Address) {
 	}
 }
 
-// open mounts a share, unless another call did meanwhile.
+// open mounts a share, unless another call has mounted it meanwhile.
 func (p *Pool) open(ctx context.Context, address export.Address) (*Share, error) {
 	if s := p.use(address); s != nil {
 		return s, nil
@@ -174,7 +174,7 @@ func (p *Pool) retain(s *Share) bool {
 	return true
 }
 
-// release gives a share back. The last one who does sets the clock for dropping it.
+// release gives a share back. The last release starts the timer for dropping it.
 func (p *Pool) release(s *Share) {
 	p.mu.Lock()
 	s.users--
@@ -198,7 +198,7 @@ func (p *Pool) expire(s *Share) {
 	}
 }
 
-// Drop takes down a share that nobody uses now, instead of when it has been idle for long enough.
+// Drop unmounts an unused share now, without waiting for the idle time.
 func (p *Pool) Drop(address export.Address) {
 	p.mu.Lock()
 	s := p.shares[key(address)]
@@ -212,12 +212,12 @@ func (p *Pool) Drop(address export.Address) {
 	}
 }
 
-// take removes a share that has been idle for long enough, or sets the clock again.
+// take removes a share that has been idle for long enough, or restarts the timer.
 func (p *Pool) take(s *Share) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shares[key(s.Address)] != s || s.users > 0 {
-		s.clocked = false // The last user sets it again.
+		s.clocked = false // The last user starts it again.
 		return false
 	}
 	if left := p.idle - time.Since(s.used); left > 0 {
@@ -228,7 +228,7 @@ func (p *Pool) take(s *Share) bool {
 	return true
 }
 
-// discard has a share mounted anew for the next call.
+// discard makes the next call mount the share anew.
 func (p *Pool) discard(s *Share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -237,14 +237,14 @@ func (p *Pool) discard(s *Share) {
 	}
 }
 
-// closeShare takes a mount down, in the time that the kernel needs for it. Nobody waits for that.
+// closeShare unmounts a share, which takes the kernel some time. No caller waits for that.
 func (p *Pool) closeShare(s *Share) {
 	if err := s.close(); err != nil {
 		p.log.Warn("a share could not be taken down", "share", s.Address.String(), "error", err)
 	}
 }
 
-// Mounted returns the shares that are mounted, for a look at each. They may be gone the next moment.
+// Mounted returns the mounted shares, for a look at each. They may be gone the next moment.
 func (p *Pool) Mounted() []export.Address {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -255,7 +255,7 @@ func (p *Pool) Mounted() []export.Address {
 	return all
 }
 
-// GivenUp returns how many calls to servers hang that nobody waits for any more.
+// GivenUp returns the number of hanging calls to servers for which no caller waits any more.
 func (p *Pool) GivenUp() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -266,7 +266,7 @@ func (p *Pool) GivenUp() int {
 	return count
 }
 
-// Close drops all shares. Those on which a call hangs go when that has ended, or with the process.
+// Close drops all shares. A share with a hanging call is dropped when that has ended, or with the process.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	var unused []*Share

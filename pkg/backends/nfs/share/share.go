@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// most bounds how many calls work on a share at a time, and so how many threads a dead server costs.
+	// most is the maximum number of calls that work on a share at a time, and thus of threads that a dead server costs.
 	most = 32
-	// grace is how long a call may go on after its deadline to say what became of it.
+	// grace is how long a call may continue after its deadline to report its result.
 	grace = 500 * time.Millisecond
 )
 
-// Share is an export that is mounted.
+// Share is a mounted export.
 type Share struct {
 	Address export.Address
 	Version string // of NFS
@@ -39,8 +39,8 @@ type Share struct {
 
 	// Guarded by the pool's mutex.
 	users   int
-	used    time.Time // when the last user left
-	clocked bool      // that a timer is set
+	used    time.Time // the time of the last release
+	clocked bool      // whether a timer is set
 
 	home  sync.Mutex // held for opening known
 	known *Home
@@ -51,29 +51,28 @@ func newShare(p *Pool, address export.Address, root *export.Root) *Share {
 		turns: semaphore.NewWeighted(most)}
 }
 
-// Files is the share's root. What is below may be a pod's: it is for names that are the driver's own.
+// Files returns the share's root for names that are the driver's own. Entries below it may be a pod's.
 func (s *Share) Files() safepath.Root { return s.files }
 
-// Dir is the share's root directory.
+// Dir returns the share's root directory.
 func (s *Share) Dir() *os.File { return s.root.Dir }
 
-// Filesystem names the server's filesystem on which the share is, which other shares may be on too; where nobody knows
-// it, the share alone.
+// Filesystem names the server's filesystem of the share, which other shares may use too. If it is unknown, it names
+// only the share.
 func (s *Share) Filesystem() string { return cmp.Or(s.root.Filesystem, s.Address.String()) }
 
-// Hold keeps the share mounted until release is called, or the one that has taken its place. Kinds: as
-// Pool.HoldBriefly.
+// Hold keeps the share, or its replacement, mounted until release is called. Kinds: as Pool.HoldBriefly.
 func (s *Share) Hold(ctx context.Context) (held *Share, release func(), err error) {
 	return s.pool.HoldBriefly(ctx, s.Address)
 }
 
-// Lag is how old what the kernel says about a file may be.
+// Lag returns the maximum age of the kernel's information about a file.
 func (s *Share) Lag() time.Duration { return s.root.Lag }
 
-// Direct says that files which others write must be opened with O_DIRECT.
+// Direct reports whether files that others write must be opened with O_DIRECT.
 func (s *Share) Direct() bool { return s.root.Direct }
 
-// run does work in a goroutine of its own, which holds the share until it ends.
+// run does work in a separate goroutine, which holds the share until it ends.
 func (s *Share) run(ctx context.Context, name string, work Work) error {
 	if err := s.answers(); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (s *Share) run(ctx context.Context, name string, work Work) error {
 	})
 }
 
-// answers refuses while a call hangs that was given up. Kinds: Unavailable.
+// answers refuses calls while one that was given up still hangs. Kinds: Unavailable.
 func (s *Share) answers() error {
 	if n := s.calls.GivenUp(); n > 0 {
 		return backends.Errorf(backends.Unavailable,
@@ -104,7 +103,7 @@ func (s *Share) answers() error {
 	return nil
 }
 
-// Space returns the size of the share's filesystem, and what is free for the driver, in bytes.
+// Space returns the size of the share's filesystem, and the space that is free for the driver, in bytes.
 func (s *Share) Space() (size, free int64, err error) {
 	var stat unix.Statfs_t
 	if err := unix.Fstatfs(int(s.root.Dir.Fd()), &stat); err != nil {

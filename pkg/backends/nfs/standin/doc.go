@@ -1,5 +1,5 @@
-// Package standin lets directories of this machine stand for what NFS servers export, for tests on kernels without NFS.
+// Package standin replaces the exports of NFS servers by directories of this machine, for tests on kernels without NFS.
 //
-// It is reached by tests only: no flag and no configuration leads here, since a volume that looks as if it was on a
-// server and is not would be lost with its node.
+// Only tests reach it, and no flag or configuration does: a volume that seems to be on a server but is not would be
+// lost with its node.
 package standin

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// OverKernel reaches the directories by NFS: a server of this machine exports them, or what they are in, by their paths
-// here.
+// OverKernel reaches the directories by NFS: a server of this machine exports them, or a directory above them, by their
+// paths here.
 type OverKernel struct{ Servers }
 
 // Open mounts the directory that stands for the export from this machine's server.
@@ -20,7 +20,7 @@ func (k OverKernel) Open(ctx context.Context, address export.Address) (*export.R
 	return export.Kernel{}.Open(ctx, served)
 }
 
-// Source is the directory, to be mounted from this machine's server.
+// Source returns the directory, to be mounted from this machine's server.
 func (k OverKernel) Source(ctx context.Context, address export.Address, dir string) (backends.Source, error) {
 	served, err := k.served(address)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// Servers is a directory that has a directory for each server, and in it each share.
+// Servers is a directory with a directory for each server, which contains its shares.
 type Servers string
 
 // Open opens the directory that stands for the export.
@@ -41,7 +41,7 @@ func (s Servers) Open(_ context.Context, address export.Address) (*export.Root, 
 	return &export.Root{Dir: dir, Version: version, Filesystem: fmt.Sprint(address.Server, " ", stat.Dev)}, nil
 }
 
-// Source is the directory itself.
+// Source returns the directory itself.
 func (s Servers) Source(_ context.Context, address export.Address, dir string) (backends.Source, error) {
 	path, err := s.Path(address, dir)
 	return backends.Directory{Path: path}, err
@@ -57,7 +57,7 @@ func (s Servers) SameServer(_ context.Context, one, other string) bool {
 	return err == nil && os.SameFile(these, those)
 }
 
-// Path is where a directory of an export is.
+// Path returns the path of a directory of an export.
 func (s Servers) Path(address export.Address, dir string) (string, error) {
 	if !filepath.IsLocal(address.Server) || strings.Contains(address.Server, "/") {
 		return "", backends.Errorf(backends.Unavailable, "the server %s cannot be found", address.Server)
