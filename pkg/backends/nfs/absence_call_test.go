@@ -16,7 +16,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// ending is a context that ends once somebody has asked so many times whether it has.
+// ending is a context that ends after its Err was called the given number of times.
 type ending struct {
 	context.Context
 	left int
@@ -29,7 +29,7 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// halfChanged lays out the draft of a change of a volume that is not there, which a look ends, and returns its path.
+// halfChanged creates the draft of a change of a volume that does not exist, which a look ends, and returns its path.
 func (w *world) halfChanged(spec backends.Spec) (path string) {
 	w.Helper()
 	_, h := w.opened(spec)
@@ -39,7 +39,7 @@ func (w *world) halfChanged(spec backends.Spec) (path string) {
 	return w.path(share.HomeName, share.Staging, id+suffix+".draft")
 }
 
-// A look ends with its call, wherever it is, and proves nothing then.
+// A look ends with its call, at any step, and proves nothing then.
 func TestALookEndsWithItsCall(t *testing.T) {
 	w, least := newWorld(t), 8
 	w.quiet(specOf("one"))
@@ -63,7 +63,8 @@ func TestALookEndsWithItsCall(t *testing.T) {
 	}
 }
 
-// A look at a server that stops ends with its call. When the server goes on the look does not, and is in nobody's way.
+// A look at a server that stops ends with its call. When the server continues, the look does not, and blocks no other
+// call.
 func TestALookAtAServerThatStops(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.quiet(onSlow("x"))
@@ -96,7 +97,8 @@ func TestALookAtAServerThatStops(t *testing.T) {
 	w.must(second(os.Lstat(path)))
 }
 
-// A look has half of the time that its call has left, so that the refusal is heard. With too little it is not begun.
+// A look has half of the time that its call has left, so that the caller gets the refusal. With too little time it is
+// not begun.
 func TestTheTimeOfALook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for left, want := range map[time.Duration]time.Duration{
@@ -119,7 +121,7 @@ func TestTheTimeOfALook(t *testing.T) {
 	})
 }
 
-// The log says why nothing is proven, since somebody may have to do something for it; but not of each of very many.
+// The log says why nothing is proven, because an operator may have to act, but not for each of very many looks.
 func TestTheLogSaysWhyNothingIsProven(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	w.otherWorld().make(specOf("another's"))
@@ -143,7 +145,7 @@ func TestTheLogSaysWhyNothingIsProven(t *testing.T) {
 	}
 }
 
-// The log also says why no share is asked: somebody has to change the configuration then.
+// The log also says why no share is asked: then an operator has to change the configuration.
 func TestTheLogSaysWhyNoShareIsAsked(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("earlier"))

@@ -9,13 +9,13 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// provable is something of a name of its own that a controller makes, looks for, and proves absent.
+// provable is an item with its own name that a controller creates, looks for, and proves absent.
 type provable struct {
 	make, find func(e *controllerSide) error
 	isAbsent   func(e *controllerSide) bool
 }
 
-// provables are for all that can be made of a volume.
+// provables returns one for each kind of item that can be created from a volume.
 func (d *deposed) provables(name, volume string) map[string]provable {
 	spec, shot := onSlow(name), backends.SnapshotSpec{Name: name, Volume: volume}
 	group := backends.GroupSpec{Name: name, Volumes: []string{volume}}
@@ -37,9 +37,9 @@ func (d *deposed) provables(name, volume string) map[string]provable {
 	}
 }
 
-// What is proven absent while a controller is stopped that makes it, at one of its changes, is not there when that has
-// gone on: also where it hears of the call only then, and where it was never called before, was turned away, and is
-// asked again.
+// A controller is stopped at one of its changes while it creates an item, and another proves the item absent. When the
+// first resumes, it must not create the item. This includes a controller that receives the call only then, and one that
+// was never called before, was turned away, and is called again.
 func TestDeposedControllerMakesNothingThatIsAbsent(t *testing.T) {
 	for _, kind := range []string{"volume", "clone", "snapshot", "group"} {
 		for _, neverLed := range []bool{false, true} {
@@ -48,7 +48,7 @@ func TestDeposedControllerMakesNothingThatIsAbsent(t *testing.T) {
 				volume := d.make(onSlow("source")).Handle
 				n, proofs := 0, 0
 				if d.neverLed = neverLed; neverLed {
-					n = 1 // Who is asked again once all is over makes it.
+					n = 1 // A controller that is called again after everything is over creates it.
 				}
 				for stopped := true; stopped; n++ {
 					var proven bool
@@ -64,8 +64,8 @@ func TestDeposedControllerMakesNothingThatIsAbsent(t *testing.T) {
 	}
 }
 
-// provenMeanwhile has a controller make something that others prove absent while it is stopped at its n-th change. It
-// reports whether it makes so many, and whether that was proven.
+// provenMeanwhile makes a controller create an item that others prove absent while it is stopped at its n-th change. It
+// reports whether it makes so many changes, and whether that was proven.
 func (d *deposed) provenMeanwhile(n int, volume, kind string) (stopped, proven bool) {
 	d.Helper()
 	p := d.provables(fmt.Sprint("made", n), volume)[kind]
@@ -86,14 +86,14 @@ func (d *deposed) provenMeanwhile(n int, volume, kind string) (stopped, proven b
 	return stopped, proven
 }
 
-// Who is stopped in a look, at a change or before it lists names, while another is called for what it looks for, proves
-// nothing, or the other makes nothing: also where that makes it only after the answer, and where there is no permit
-// before.
+// A controller is stopped in a look, at a change or before it lists names, while another is called to create the same
+// item. Either the look proves nothing, or the other creates nothing. This includes creating it only after the answer,
+// and a look without a permit before.
 func TestDeposedControllerProvesNothingThatIsMade(t *testing.T) {
 	for _, kind := range []string{"volume", "snapshot", "group"} {
 		for _, neverLed := range []bool{true, false} {
-			// A look lists the permits, the staging, the burials, the trash, and the permits once more. Want fewer if it comes
-			// to need fewer.
+			// A look lists the permits, the staging, the burials, the trash, and the permits once more. Reduce the number if it
+			// needs fewer.
 			for at, least := range map[stall.Request]int{stall.Change: 1, stall.List: 5} {
 				t.Run(fmt.Sprintf("%s, never led %t, at %s", kind, neverLed, at), func(t *testing.T) {
 					d := newDeposed(t)
@@ -112,7 +112,7 @@ func TestDeposedControllerProvesNothingThatIsMade(t *testing.T) {
 	}
 }
 
-// called has our controller take over for a call that makes something, and plan that. It is made later.
+// called makes our controller take over for a call that creates an item, and plans the item. The item is created later.
 func (d *deposed) called(kind, name, volume string) (create func() error) {
 	d.Helper()
 	on := onSlow(name)
@@ -130,14 +130,15 @@ func (d *deposed) called(kind, name, volume string) (create func() error) {
 	return func() error { return m.makeEmpty(d.Context(), r) }
 }
 
-// madeMeanwhile has a controller look whether something is absent, for which others are called while it is stopped at
-// its n-th request. They make it at once, or once the look has ended. It returns false when that makes less.
+// madeMeanwhile makes a controller look whether an item is absent. While it is stopped at its n-th request, others are
+// called for the item. They create it at once, or after the look has ended. It returns false if the look makes fewer
+// requests.
 func (d *deposed) madeMeanwhile(n int, volume, kind string, late bool) bool {
 	d.Helper()
 	name := fmt.Sprint("made", n, late)
 	isAbsent := d.provables(name, volume)[kind].isAbsent
 	var isProven, answered atomic.Bool
-	var create func() error // nil where the look has ended before
+	var create func() error // nil if the look has ended before
 	d.leadsOn(onSlow("x"))
 	d.overtaken(n, func(e *controllerSide) error {
 		defer answered.Store(true)

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// One look at a time works on a share. Another one proves nothing, and is answered at once: it waits for no mutex, and
-// keeps no other call from the share.
+// Only one look at a time works on a share. A second one proves nothing, and is answered at once: it waits for no
+// mutex, and blocks no other call on the share.
 func TestALookBesideAnother(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.quiet(onSlow("x"))
@@ -40,8 +40,9 @@ func TestALookBesideAnother(t *testing.T) {
 	}
 }
 
-// Of a flood of creations that are refused only one at a time costs the server more than its refusal. Creations that
-// are not refused cost the same as ever. Numbers are compared to within a look: the kernel sends some requests late.
+// In a flood of refused creations only one at a time costs the server more than its refusal. Creations that are not
+// refused cost the same as ever. The comparison tolerates the cost of one look, because the kernel sends some requests
+// late.
 func TestWhatRefusedCreationsCost(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.quiet(onSlow("x"))
@@ -91,8 +92,8 @@ func TestWhatRefusedCreationsCost(t *testing.T) {
 	}
 }
 
-// Where the answer to a rename of the permit is lost, or says that it has failed, the permit has its new name all the
-// same. Neither the look nor the next calls take that for the work of another controller.
+// If the answer to a rename of the permit is lost, or reports a failure, the permit has its new name all the same.
+// Neither the look nor the next calls mistake that for the work of another controller.
 func TestALostAnswerToTheRenameOfAPermit(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.quiet(onSlow("x"))
@@ -104,7 +105,7 @@ func TestALostAnswerToTheRenameOfAPermit(t *testing.T) {
 	w.must(second(w.Create(t.Context(), onSlow("two"))))
 }
 
-// A look changes nothing that is listed, so that it takes nothing from what is remembered for while the share is away.
+// A look changes nothing in lists, so it drops none of the entries that are remembered for while the share is away.
 func TestALookForgetsNothing(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	w.make(specOf("earlier"))
@@ -118,7 +119,7 @@ func TestALookForgetsNothing(t *testing.T) {
 	}
 }
 
-// A look that has waited past the end of its call asks the server for nothing.
+// A look that has waited past the end of its call makes no request to the server.
 func TestAnEndedLookAsksForNothing(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.quiet(onSlow("x"))
@@ -141,7 +142,7 @@ func TestAnEndedLookAsksForNothing(t *testing.T) {
 	}
 }
 
-// A look that ends in the midst of what it removes goes on with none of the rest.
+// A look that ends in the middle of its removals removes nothing more.
 func TestALookEndsBetweenRemovals(t *testing.T) {
 	w := newWorld(t)
 	w.quiet(specOf("x"))

@@ -9,8 +9,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// Of a share on which this process has neither made nor found anything nothing is proven: it may be an empty directory
-// in the place of the right one. Nor is it of a share that has another's identity.
+// Nothing is proven about a share on which this process has neither created nor found an item: it may be an empty
+// directory in place of the right share. Nor is it about a share with another one's identity.
 func TestNothingIsProvenOfAShareThatIsNotKnown(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	if w.absent(spec) {
@@ -43,8 +43,8 @@ func TestNothingIsProvenOfAShareThatIsNotKnown(t *testing.T) {
 	}
 }
 
-// What is found by its handle shows that the share is the right one, whichever process has made it. That does not have
-// the share enumerated: anybody can write a handle.
+// An item that is found by its handle shows that the share is the right one, whichever process created it. That does
+// not make the share enumerated: anybody can write a handle.
 func TestAHandleShowsWhichShareItIs(t *testing.T) {
 	for name, find := range map[string]func(w *world, handle string) error{
 		"got":      func(w *world, handle string) error { return second(w.Get(t.Context(), handle)) },
@@ -74,12 +74,12 @@ func TestAHandleShowsWhichShareItIs(t *testing.T) {
 	}
 }
 
-// What is made on another share, which has come into the place of one on which this controller has found something,
-// proves nothing of that.
+// Another share comes into the place of one on which this controller has found an item. An item that is created there
+// proves nothing about the first share.
 func TestTheShareThatWasMetFirstCounts(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	v := w.make(specOf("earlier"))
-	w.data = t.TempDir() // Else the note has the creation refused.
+	w.data = t.TempDir() // Otherwise the note has the creation refused.
 	w.quiet(spec)
 	w.must(second(w.Get(t.Context(), v.Handle)))
 	if !w.absent(spec) {
@@ -98,8 +98,8 @@ func TestTheShareThatWasMetFirstCounts(t *testing.T) {
 	}
 }
 
-// A creation that was refused leaves the driver's directory, also on an empty directory that a server exports in the
-// place of the right share. Nothing is proven there by whoever lists what it holds.
+// A refused creation leaves the driver's directory, even in an empty directory that a server exports in place of the
+// right share. Listing its contents proves nothing.
 func TestAListShowsNoShare(t *testing.T) {
 	w := newWorld(t)
 	w.config = &Config{Shares: []ShareConfig{{Name: "x", Server: testServer, Share: testShare}}}
@@ -119,7 +119,7 @@ func TestAListShowsNoShare(t *testing.T) {
 	}
 }
 
-// A look that finds no attempt says nothing where another share was in the place of this one meanwhile.
+// A look that finds no attempt says nothing if another share was in the place of this one meanwhile.
 func TestOfAnotherShareNothingIsBegun(t *testing.T) {
 	w := newWorld(t)
 	m, r := w.planned(specOf("one"))

@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// finally is the second answer: the first may be no, as another controller has been at work since our last call.
+// finally returns the second answer: the first may be false because another controller has worked since our last call.
 func finally(isAbsent func() bool) bool {
 	isAbsent()
 	return isAbsent()
 }
 
-// absent is the second answer for a volume.
+// absent returns the second answer for a volume.
 func (w *world) absent(spec backends.Spec) bool {
 	return finally(func() bool { return w.IsAbsent(w.Context(), spec) })
 }
 
-// Nothing comes of what another controller was called for before, once it is proven that there is nothing.
+// After an item is proven absent, earlier calls to another controller create nothing.
 func TestNothingComesOfWhatIsAbsent(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("earlier"))
@@ -42,7 +42,7 @@ func TestNothingComesOfWhatIsAbsent(t *testing.T) {
 	}
 }
 
-// What is begun may be published yet: nothing is proven, and it is not ended.
+// An attempt that has begun may still be published: nothing is proven, and it is not ended.
 func TestWhatIsBegunIsNotAbsent(t *testing.T) {
 	w := newWorld(t)
 	other, v := w.otherWorld(), w.make(specOf("one"))
@@ -58,7 +58,7 @@ func TestWhatIsBegunIsNotAbsent(t *testing.T) {
 	}
 }
 
-// plannedGroup is an attempt at a group of a volume, on the share of a spec, that has a permit, and no token yet.
+// plannedGroup returns an attempt at a group of a volume, on the share of a spec. It has a permit, but no token yet.
 func (w *world) plannedGroup(on backends.Spec, spec backends.GroupSpec) (*making, *record) {
 	w.Helper()
 	m := w.making(on, snapshotCalls)
@@ -69,12 +69,12 @@ func (w *world) plannedGroup(on backends.Spec, spec backends.GroupSpec) (*making
 	return m, r
 }
 
-// Nothing comes of a group that another controller was called for, once it is proven that there is none. The records
-// of its snapshots that a dead attempt has left are none of a group: they are never published without its token.
+// After a group is proven absent, an earlier call to another controller does not create it. Records of its snapshots
+// that a dead attempt has left do not count as a group: they are never published without its token.
 func TestNothingComesOfAGroupThatIsAbsent(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
-	w.quiet(specOf("one")) // Else the janitor removes what is left.
+	w.quiet(specOf("one")) // Otherwise the janitor removes the remains.
 	other, spec := w.otherWorld(), backends.GroupSpec{Name: "g", Volumes: []string{v.Handle}}
 	isAbsent := func() bool { return w.IsGroupAbsent(t.Context(), spec) }
 	m, r := other.plannedGroup(specOf("any"), spec)
@@ -102,10 +102,10 @@ func TestNothingComesOfAGroupThatIsAbsent(t *testing.T) {
 	}
 }
 
-// What a controller of an earlier version is making is not absent.
+// An unfinished item of a controller of an earlier version is not absent.
 func TestWhatEarlierVersionsMakeIsNotAbsent(t *testing.T) {
 	w := newWorld(t)
-	w.quiet(specOf("earlier")) // Else the janitor gives it up.
+	w.quiet(specOf("earlier")) // Otherwise the janitor gives it up.
 	v := w.make(specOf("earlier"))
 	_, h := w.opened(specOf("earlier"))
 	for k, isAbsent := range map[kind]func() bool{
@@ -134,8 +134,8 @@ func TestWhatEarlierVersionsMakeIsNotAbsent(t *testing.T) {
 	}
 }
 
-// A share of an earlier version lacks folders. The one for permits is made by the look; one that lacks the burials has
-// none there. A permit of such a version is for all calls, and a look ends it.
+// A share of an earlier version lacks folders. The look creates the one for permits; without the one for burials, the
+// share has no burials. A permit of such a version is for all calls, and a look ends it.
 func TestOnAShareOfAnEarlierVersion(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	w.quiet(spec)
@@ -157,8 +157,8 @@ func TestOnAShareOfAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// A deletion is stopped when the record is buried, and in the middle of a change another controller is stopped, that
-// has its draft. What is proven absent then the change does not bring back.
+// A deletion is stopped after the record is buried. Another controller is stopped in the middle of a change, with its
+// draft. The change does not bring back what is proven absent then.
 func TestNoChangeBringsBackWhatIsAbsent(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	w.quiet(spec)
@@ -168,7 +168,7 @@ func TestNoChangeBringsBackWhatIsAbsent(t *testing.T) {
 	other.make(specOf("two"))
 	called, isAbsent := 0, false
 	err := w.rewriting(t.Context(), v.Handle, "changing", func(_ *share.Share, r *record) error {
-		if called++; called == 2 { // The draft is there.
+		if called++; called == 2 { // The draft exists.
 			_, h := w.opened(spec)
 			w.must(w.bury(h, r))
 			isAbsent = other.absent(spec)
@@ -183,8 +183,7 @@ func TestNoChangeBringsBackWhatIsAbsent(t *testing.T) {
 	w.fails("finding it", second(w.Find(t.Context(), spec)), backends.NotFound)
 }
 
-// Nobody is told to ask again for a look that is turned away: so the next call for what it looked for may be from
-// before too.
+// No caller is told to retry a look that is turned away. So the next call for its item may be from before too.
 func TestALookThatIsTurnedAwayIsNoCall(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	w.make(specOf("earlier"))
@@ -198,7 +197,7 @@ func TestALookThatIsTurnedAwayIsNoCall(t *testing.T) {
 	w.must(err)
 }
 
-// Who has lost its permit since it began to look proves nothing, nor does who has got another one since, nor who is not
+// A controller proves nothing if it has lost its permit since the look began, has got another one since, or is not
 // alone: others may have been called meanwhile.
 func TestWhoStillLeads(t *testing.T) {
 	w := newWorld(t)
@@ -217,9 +216,9 @@ func TestWhoStillLeads(t *testing.T) {
 	w.must(leads())
 }
 
-// Nothing is proven by who has no permit on the share, since there is no room for one: another controller that never
-// had one hears of an earlier call once there is room, and nothing shows it that we were called. Who has one needs no
-// room.
+// A controller without a permit on the share, for lack of room, proves nothing. A controller that never had one may
+// receive an earlier call once there is room, and nothing shows it that we were called. A controller with a permit
+// needs no room.
 func TestNothingIsProvenWithoutAPermit(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))
@@ -267,8 +266,8 @@ func TestNothingIsProvenWithoutAPermit(t *testing.T) {
 	w.shut()
 }
 
-// A proof needs to write, so that others see it. Of a share that is read-only nothing is proven: who is stopped may go
-// on once it is not.
+// A proof needs to write, so that others see it. Nothing is proven about a read-only share: a stopped controller may
+// resume once it is writable.
 func TestNothingIsProvenOfAReadOnlyShare(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	mount := func(flags uintptr) { w.must(unix.Mount("read-only", w.root, "tmpfs", flags, "")) }

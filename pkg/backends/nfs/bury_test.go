@@ -14,8 +14,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// A deletion that was stopped moves the record of a volume that was made anew, just when a janitor is about to remove
-// the record of the earlier volume, which has that name in the trash. The volume stays, and also when the janitor dies
+// A deletion that was stopped moves the record of a volume that was created again. At that moment a janitor is about to
+// remove the record of the earlier volume, which has that name in the trash. The volume stays, even if the janitor dies
 // before it has looked.
 func TestLateBurialKeepsTheNewVolume(t *testing.T) {
 	for name, late := range map[string]func(w *world, earlier, now *record){
@@ -55,7 +55,7 @@ func TestLateBurialKeepsTheNewVolume(t *testing.T) {
 	}
 }
 
-// opened is the share of a spec, which is held until the test ends.
+// opened returns the share of a spec, which is held until the test ends.
 func (w *world) opened(spec backends.Spec) (*share.Share, *share.Home) {
 	w.Helper()
 	p, err := w.target(spec)
@@ -68,7 +68,7 @@ func (w *world) opened(spec backends.Spec) (*share.Share, *share.Home) {
 	return s, h
 }
 
-// inTrash writes a record into the trash, and data that waits there to be removed.
+// inTrash writes a record into the trash, with data that waits for removal.
 func (w *world) inTrash(r *record, name string) {
 	w.Helper()
 	data, err := r.encode()
@@ -77,7 +77,7 @@ func (w *world) inTrash(r *record, name string) {
 	w.write("data", share.HomeName, share.Trash, r.key(), "file")
 }
 
-// remade makes a volume, deletes it, and makes it anew. After that no janitor looks at the share by itself.
+// remade creates a volume, deletes it, and creates it again. After that no janitor looks at the share by itself.
 func (w *world) remade(spec backends.Spec) (earlier, now *record) {
 	w.Helper()
 	v := w.make(spec)
@@ -89,8 +89,8 @@ func (w *world) remade(spec backends.Spec) (earlier, now *record) {
 	return earlier, now
 }
 
-// A deletion that was stopped moves the record of a volume that was made anew, while the earlier volume waits in the
-// trash. The volume stays, and the earlier one's data is removed.
+// A deletion that was stopped moves the record of a volume that was created again, while the earlier volume waits in
+// the trash. The volume stays, and the earlier one's data is removed.
 func TestLateBurialKeepsTheEarlierRecord(t *testing.T) {
 	w := newWorld(t)
 	spec := specOf("one")
@@ -104,10 +104,10 @@ func TestLateBurialKeepsTheEarlierRecord(t *testing.T) {
 	w.tidy(1, 0)
 }
 
-// A controller was stopped between the two steps in which a record gets its name in the trash. What is deleted is
-// removed all the same, and a record that changes have brought back in between decides as it was acknowledged last.
+// A controller was stopped between the two steps that give a record its name in the trash. The deleted volume is
+// removed all the same. If changes have brought its record back in between, the last acknowledged version decides.
 func TestBurialsThatWereBegun(t *testing.T) {
-	for _, folder := range []string{share.Burials, share.Trash} { // where they are, and where an earlier version had them
+	for _, folder := range []string{share.Burials, share.Trash} { // their folder, and the one of an earlier version
 		t.Run(folder, func(t *testing.T) { begunBurials(t, folder) })
 	}
 }
@@ -121,12 +121,12 @@ func begunBurials(t *testing.T, folder string) {
 	w.reopen()
 	_, h := w.opened(spec)
 	at := time.Now()
-	for i, onDelete := range []string{deleteData, retainData, deleteData} { // as they were acknowledged
+	for i, onDelete := range []string{deleteData, retainData, deleteData} { // in the order of acknowledgement
 		again := *r
 		again.OnDelete = onDelete
 		data, err := again.encode()
 		w.must(err)
-		// The names are in another order than the times.
+		// The order of the names differs from that of the times.
 		name := r.ID + buriedMark + r.Turn + "-" + []string{"1", "3", "2"}[i] + suffix
 		w.write(string(data), share.HomeName, folder, name)
 		written := at.Add([]time.Duration{0, 2, 1}[i] * time.Second)
@@ -149,8 +149,8 @@ func begunBurials(t *testing.T, folder string) {
 	}
 }
 
-// A burial that somebody has left is older than the record that has the usual name in the trash, or newer. What was
-// written last decides, and not what is looked at last.
+// A burial that was left is older or newer than the record with the usual name in the trash. The one that was written
+// last decides, not the one that is read last.
 func TestTheLatestRecordDecides(t *testing.T) {
 	for burial, usual := range map[string]string{deleteData: retainData, retainData: deleteData} {
 		t.Run("the burial says "+burial, func(t *testing.T) {
@@ -189,15 +189,15 @@ func TestTheLatestRecordDecides(t *testing.T) {
 	}
 }
 
-// A change that nothing fences, as that of an earlier version, brings the record of a volume back when its data is
-// removed already. The volume does not stay.
+// An unfenced change, as of an earlier version, brings the record of a volume back when its data is already removed.
+// The volume does not stay.
 func TestNoVolumeStaysWithoutItsData(t *testing.T) {
 	w := newWorld(t)
 	r := w.recordOf(w.make(specOf("one")))
 	w.nodeOnly = true
 	w.reopen()
 	s, h := w.opened(specOf("x"))
-	w.inTrash(r, r.key()+suffix) // The record is among the volumes besides.
+	w.inTrash(r, r.key()+suffix) // The record is also among the volumes.
 	w.must(os.RemoveAll(w.path(r.SubDir)))
 	w.noticed()
 	w.must(w.end(h, r.key(), true))
@@ -208,7 +208,7 @@ func TestNoVolumeStaysWithoutItsData(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// The server's clock was set back between two changes of a record. What was acknowledged last decides all the same.
+// The server's clock was set back between two changes of a record. The last acknowledged version decides all the same.
 func TestTheLatestRecordDecidesWhateverTheClockSays(t *testing.T) {
 	for name, latestIsUsual := range map[string]bool{"the burial is later": false, "the burial is earlier": true} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestRecordsOfEarlierVersionsHaveNoRevision(t *testing.T) {
 	}
 }
 
-// A look was stopped just when a burial had got its usual name in the trash, and had its own yet.
+// A look was stopped just when a burial had its usual name in the trash, and still its own.
 func TestBurialWithTwoNames(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -279,8 +279,8 @@ func TestBurialWithTwoNames(t *testing.T) {
 	}
 }
 
-// While a janitor removes something else, an earlier version of the driver moves a record to the trash that says that
-// the data of a deleted volume is to be kept. It is kept.
+// While a janitor removes another item, an earlier version of the driver moves a record to the trash that says that the
+// data of a deleted volume must be kept. It is kept.
 func TestJanitorSeesWhatComesMeanwhile(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.root = slow.Real
@@ -301,7 +301,7 @@ func TestJanitorSeesWhatComesMeanwhile(t *testing.T) {
 	go func() { ended <- w.janitors.trash(s, h) }()
 	w.eventually("removing something", func() bool { return slow.Stopped(t) })
 	w.says(r, buried{share.Trash, burialOf(r.key())}, retainData, begun.Add(time.Second))
-	// Stimulus: longer than the janitor goes on without a look.
+	// Stimulus: longer than the janitor works without a look.
 	<-time.After(1100 * time.Millisecond)
 	slow.Continue(t)
 	w.must(<-ended)

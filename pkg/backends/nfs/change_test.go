@@ -27,7 +27,7 @@ func expanded(mib int64) changed {
 	}
 }
 
-// overtakenChange is a change that is stopped, and one that another controller acknowledges meanwhile.
+// overtakenChange is a change that is stopped, and a change that another controller acknowledges meanwhile.
 type overtakenChange struct {
 	first      string // onDelete of the volume
 	late, next changed
@@ -46,8 +46,8 @@ func overtakenChanges() map[string]overtakenChange {
 	}
 }
 
-// A controller that is stopped in the middle of a change, while another acknowledges one, does not undo that when it
-// goes on: what was to be retained would be removed.
+// A controller is stopped in the middle of a change, while another acknowledges one. When it resumes, it does not undo
+// that change: otherwise retained data would be removed.
 func TestDeposedChange(t *testing.T) {
 	for name, c := range overtakenChanges() {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +63,8 @@ func TestDeposedChange(t *testing.T) {
 	}
 }
 
-// changedLate has a controller change a volume that others change while it is stopped at its n-th change. It returns
-// false when it makes less.
+// changedLate makes a controller change a volume that others change while it is stopped at its n-th change. It returns
+// false if it makes fewer.
 func (d *deposed) changedLate(n int, c overtakenChange) bool {
 	d.Helper()
 	spec := onSlow(fmt.Sprint("volume", n))
@@ -83,7 +83,7 @@ func (d *deposed) changedLate(n int, c overtakenChange) bool {
 	return stopped
 }
 
-// A deletion that is stopped, while another controller acknowledges a change, goes by that when it goes on.
+// A deletion is stopped, while another controller acknowledges a change. When it resumes, it follows that change.
 func TestDeletionGoesByWhatWasAcknowledged(t *testing.T) {
 	for first, last := range map[string]string{deleteData: retainData, retainData: deleteData} {
 		t.Run(last, func(t *testing.T) {
@@ -102,8 +102,8 @@ func TestDeletionGoesByWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// deletedLate has a controller delete a volume that another changes while it is stopped at its n-th change. It reports
-// whether it makes so many, and whether the change was acknowledged.
+// deletedLate makes a controller delete a volume that another changes while it is stopped at its n-th change. It
+// reports whether it makes so many, and whether the change was acknowledged.
 func (d *deposed) deletedLate(n int, first, last string) (stopped, acknowledged bool) {
 	d.Helper()
 	spec := onSlow(fmt.Sprint("volume", n))
@@ -128,8 +128,8 @@ func (d *deposed) deletedLate(n int, first, last string) (stopped, acknowledged 
 	return stopped, acknowledged
 }
 
-// A controller that hears late of a change that was sent twice makes it neither time: the second is as old as the
-// first, and no sign that somebody still wants it.
+// A controller receives late a change that was sent twice. It makes neither: the second is as old as the first, and no
+// sign that a caller still wants it.
 func TestChangeThatWasSentTwice(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("pvc-1", "mine", deleteData))

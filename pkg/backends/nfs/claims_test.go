@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// A file among the claims is none. It keeps no claim of the dead from being dropped.
+// A file among the claims is no claim. It does not prevent dead claims from being dropped.
 func TestStrayFileStopsNoSweep(t *testing.T) {
 	w, h := watched(t)
 	spec := in("one", "dir/one", deleteData)
@@ -32,7 +32,7 @@ func TestStrayFileStopsNoSweep(t *testing.T) {
 	w.fails("a file in a claim's place", second(w.Create(t.Context(), stray(w))), backends.Unusable, "no symbolic link")
 }
 
-// However many files are among the claims, and however often they are looked at, the log has a line in an hour.
+// However many files are among the claims, and however often they are checked, the log has one line an hour.
 func TestStrayFilesFloodNoLog(t *testing.T) {
 	w, h := watched(t)
 	s, _ := w.opened(specOf("x"))
@@ -57,7 +57,7 @@ func TestStrayFilesFloodNoLog(t *testing.T) {
 	}
 }
 
-// stray is a spec in whose claim's place there is a file.
+// stray returns a spec with a file in place of its claim.
 func stray(w *world) backends.Spec {
 	w.Helper()
 	spec := in("two", "dir/two", deleteData)
@@ -66,8 +66,8 @@ func stray(w *world) backends.Spec {
 	return spec
 }
 
-// A volume has lost its claim. The log says so, and how to give it one again; no claim is made, since another volume
-// may be inside the directory by now, which would go with it.
+// A volume has lost its claim. The log says so, and how to restore it. No claim is created, because another volume may
+// be inside the directory by now, and would be removed with it.
 func TestLostClaimIsTold(t *testing.T) {
 	w, h := watched(t)
 	v := w.make(in("one", "dir/one", deleteData))
@@ -96,10 +96,10 @@ func TestLostClaimIsTold(t *testing.T) {
 	w.tidy(1, 0)
 }
 
-// heeding is a log that wants to know something of the janitors.
+// heeding is a log that checks the lock of the janitors.
 type heeding struct {
 	janitors *janitors
-	free     bool // whether nobody held their lock
+	free     bool // whether their lock was free
 }
 
 func (h *heeding) Write(line []byte) (int, error) {
@@ -109,7 +109,7 @@ func (h *heeding) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A log that takes long, as to a pipe that is full, holds up no janitor.
+// A slow log, such as a full pipe, delays no janitor.
 func TestStrayFilesAreToldWithoutALock(t *testing.T) {
 	log := &heeding{}
 	log.janitors = newJanitors(&engine{log: slog.New(slog.NewTextHandler(log, nil))})

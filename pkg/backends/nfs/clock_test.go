@@ -11,8 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// Once the server's clock was set back since the instant of a copy, what is written looks as if it had been there
-// before.
+// After the server's clock was set back since the instant of a copy, new files look as if they existed before.
 func TestServerClockIsSetBack(t *testing.T) {
 	w := newWorld(t)
 	m, _ := w.attempt(in("one", "one", deleteData))

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// The end waits for work that hangs as long as its caller says, names what it leaves, and takes nothing that has ended
-// for that.
+// The end waits for hanging work as long as its caller says, and names the work that it leaves, but not work that has
+// ended.
 func TestTheEndHasTheTimeOfItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &engine{copies: newCopies(paceOf(0)), usage: newUsages(), permits: &permits{},

@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
-// testServer and testShare are what the stand-in serves.
+// testServer and testShare are the stand-in's server and share.
 const (
 	testServer = "nfs.test"
 	testShare  = "/export"
 )
 
-// serve makes a directory that stands for servers with one share.
+// serve creates a directory that stands for servers with one share.
 func serve(tb testing.TB) (servers standin.Servers, root string) {
 	tb.Helper()
 	dir := tb.TempDir()
@@ -34,14 +34,14 @@ func TestConformance(t *testing.T) {
 	backendtest.Run(t, conformance(specOf, func(testing.TB, string, *backends.Options) {}))
 }
 
-// conformance is what the suite needs: the backend with the options, which makes the volumes of the specs.
+// conformance returns the suite's harness: the backend with the options, which creates the volumes of the specs.
 func conformance(spec func(name string) backends.Spec,
 	options func(tb testing.TB, root string, o *backends.Options)) backendtest.Harness {
-	// The stand-in reads the share's place from here, since each check wants an empty one.
+	// The stand-in reads the share's place from here, because each check needs an empty one.
 	moving := &movingServers{}
 	harness := backendtest.Over(DefinitionOver(moving), func(tb testing.TB, o *backends.Options) {
 		moving.move(serve(tb))
-		// It lists before it makes anything.
+		// It lists before it creates anything.
 		o.Config.(*Config).Shares = []ShareConfig{{Name: "conformance", Server: testServer, Share: testShare}}
 		options(tb, *moving.root.Load(), o)
 	})
@@ -79,8 +79,8 @@ func conformance(spec func(name string) backends.Spec,
 	return harness
 }
 
-// movingServers is a stand-in whose directory changes from check to check. What an earlier check's driver does in the
-// background may still ask for it.
+// movingServers is a stand-in whose directory changes from check to check. Background work of an earlier check's driver
+// may still ask for it.
 type movingServers struct {
 	now  atomic.Pointer[standin.Servers]
 	root atomic.Pointer[string]
@@ -103,7 +103,7 @@ func (m *movingServers) SameServer(ctx context.Context, one, other string) bool 
 	return m.now.Load().SameServer(ctx, one, other)
 }
 
-// specOf asks for a small volume.
+// specOf returns the spec of a small volume.
 func specOf(name string) backends.Spec {
 	return backends.Spec{
 		Name: name, Capacity: backends.CapacityRange{RequiredBytes: 2 << 20},

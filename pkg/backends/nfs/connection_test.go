@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// observed notes with which connections shares are mounted.
+// observed notes the connections with which shares are mounted.
 type observed struct {
 	export.Mounter
 	mu          sync.Mutex
@@ -31,7 +31,7 @@ func (o *observed) all() []string {
 	return slices.Clone(o.connections)
 }
 
-// The driver's own mounts ask for the connections of the volume's class, and else for those of the configuration: the
+// The driver's own mounts request the connections of the volume's class, and otherwise those of the configuration: the
 // first mount on a machine decides for the pods there.
 func TestOwnMountsAskForConnections(t *testing.T) {
 	for name, row := range map[string]struct {
@@ -51,9 +51,9 @@ func TestOwnMountsAskForConnections(t *testing.T) {
 			w.mount = seen
 			w.configured("one")
 			w.config.Shares[0].Nconnect = row.nconnect
-			w.quiet(onShare("one", "one")) // so that nobody else mounts meanwhile
+			w.quiet(onShare("one", "one")) // so that nothing else mounts meanwhile
 			v := w.make(onShare("one", "one"))
-			// While somebody uses a mount there is no other.
+			// A mount in use is not replaced.
 			w.eventually(fmt.Sprintf("mounts with %q", row.want), func() bool {
 				_, err := w.node.Source(t.Context(), backends.Attachment{Handle: v.Handle, MountOptions: row.options})
 				w.must(err)

@@ -25,7 +25,7 @@ func (w *world) copyOver(to string, elements ...string) {
 	w.must(os.WriteFile(filepath.Join(to, name), data, 0o644))
 }
 
-// newTwins is a world with two shares of one identity, made when there was nothing on either, and a volume on each.
+// newTwins returns a world with two shares of one identity, which was set while both were empty, and a volume on each.
 func newTwins(t *testing.T) (w *world, other string, both []string) {
 	t.Helper()
 	w, other = newPair(t)
@@ -40,7 +40,7 @@ func newTwins(t *testing.T) (w *world, other string, both []string) {
 	return w, other, both
 }
 
-// lost has a share mounted anew for the next call, when it is no longer there.
+// lost removes a share and makes the next call mount it again.
 func (w *world) lost(root string, address export.Address) (back func()) {
 	w.Helper()
 	w.must(os.Rename(root, root+".lost"))
@@ -48,7 +48,7 @@ func (w *world) lost(root string, address export.Address) (back func()) {
 	return func() { w.Helper(); w.must(os.Rename(root+".lost", root)) }
 }
 
-// Who owns one share gives it the identity of another. What is on both is listed, in pages of any size.
+// The owner of one share gives it the identity of another. The volumes of both are listed, in pages of any size.
 func TestCopiedIdentityHidesNoShare(t *testing.T) {
 	w, _, both := newTwins(t)
 	w.lists(both...)
@@ -67,7 +67,7 @@ func TestCopiedIdentityHidesNoShare(t *testing.T) {
 	w.lists(slices.Concat(both[1:3], both[4:])...)
 }
 
-// That the one of them answers does not say what is on the other.
+// The answer of one of them does not say what is on the other.
 func TestCopiedIdentityStandsForNoShareThatIsAway(t *testing.T) {
 	w, other, both := newTwins(t)
 	w.lists(both...)
@@ -83,7 +83,7 @@ func TestCopiedIdentityStandsForNoShareThatIsAway(t *testing.T) {
 	w.fails("a list of what is not known", err, backends.Unavailable, "@other")
 }
 
-// A share that has got the identity of another while there were volumes on it is away: nothing has their handles now.
+// A share that gets the identity of another while it has volumes is away: no handle leads to it now.
 func TestShareWithAnotherIdentityIsAway(t *testing.T) {
 	w, other := newPair(t)
 	v := w.make(onShare("on-one", "one"))
@@ -98,8 +98,8 @@ func TestShareWithAnotherIdentityIsAway(t *testing.T) {
 	w.must(err)
 }
 
-// Records of one ID, with different handles, are on two shares of one identity. No page ends between them so that the
-// next one leaves one out.
+// Records of one ID, with different handles, are on two shares of one identity. A page that ends between them does not
+// make the next page omit one.
 func TestPagesBetweenRecordsOfOneID(t *testing.T) {
 	w, other, both := newTwins(t)
 	one := idOf(t, volumeKind, both[0])
@@ -122,8 +122,8 @@ func TestPagesBetweenRecordsOfOneID(t *testing.T) {
 	}
 }
 
-// A copy of a whole share has the same records: each volume is listed once, as its own share has it, and that alone
-// loses what is deleted.
+// A copy of a whole share has the same records. Each volume is listed once, as on its own share, and only that share
+// loses deleted volumes.
 func TestCopiedShareListsEachVolumeOnce(t *testing.T) {
 	w, other := newPair(t)
 	v := w.make(onShare("one", "other"))
@@ -147,7 +147,7 @@ func TestCopiedShareListsEachVolumeOnce(t *testing.T) {
 	}
 }
 
-// A share is listed once when it cannot be written to, and when one of its addresses does not lead to it any more.
+// A share is listed once even if it cannot be written to, or if one of its addresses no longer leads to it.
 func TestOneShareByTwoAddresses(t *testing.T) {
 	w := newWorld(t)
 	link := filepath.Join(filepath.Dir(filepath.Dir(w.root)), slowServer)
@@ -186,7 +186,7 @@ func TestOneShareByTwoAddresses(t *testing.T) {
 	}
 }
 
-// Nor does it matter then that a third share has the identity, and is asked first.
+// The same holds if a third share has the identity, and is asked first.
 func TestOneShareByTwoAddressesBesideACopy(t *testing.T) {
 	w, other, both := newTwins(t)
 	link := filepath.Join(filepath.Dir(filepath.Dir(w.root)), "again.test")

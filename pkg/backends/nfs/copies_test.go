@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
-// As many copies as there may be wait for one share. Those on others are not turned away.
+// The maximum number of copies waits for one share. Copies on other shares are not turned away.
 func TestCopiesAreCountedByShare(t *testing.T) {
 	w, _ := newPair(t)
 	w.make(onShare("one", "one"))
@@ -29,7 +29,7 @@ func TestCopiesAreCountedByShare(t *testing.T) {
 	w.must(join(c, "on another", "other"))
 }
 
-// The copies on all exports of one filesystem are counted together: they share its space, and what its server can do.
+// The copies on all exports of one filesystem are counted together: they share its space and its server's capacity.
 func TestCopiesAreCountedByFilesystem(t *testing.T) {
 	w := newWorld(t)
 	w.must(os.MkdirAll(filepath.Join(filepath.Dir(w.root), "other"), 0o755))

@@ -22,10 +22,10 @@ import (
 // seed decides when the victims are killed.
 var seed = flag.Uint64("seed", 1, "the seed of what is random") //nolint:gochecknoglobals // A flag of a test binary can be registered here only.
 
-// churnWord is the argument with which the test's program is the victim of TestKilled.
+// churnWord is the argument that makes the test's program the victim of TestKilled.
 const churnWord = "churn"
 
-// churn makes and removes volumes and snapshots until it is killed.
+// churn creates and removes volumes and snapshots until it is killed.
 func churn(servers string) {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: servers, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -39,7 +39,7 @@ func churn(servers string) {
 			ctx := context.Background()
 			for {
 				spec := in(fmt.Sprint("v", i), fmt.Sprintf("ns/v%d", i), deleteData)
-				_, _ = e.Create(ctx, spec) // Whatever becomes of it, the test looks afterwards.
+				_, _ = e.Create(ctx, spec) // The test checks the result afterwards.
 				v, err := e.Find(ctx, spec)
 				if err != nil {
 					continue
@@ -60,7 +60,7 @@ func churn(servers string) {
 	select {}
 }
 
-// churnGroup makes and removes a group of a volume and another one.
+// churnGroup creates and removes a group of a volume and another one.
 func churnGroup(ctx context.Context, e *controllerSide, i int, volume string) {
 	second := in(fmt.Sprint("w", i), fmt.Sprintf("ns/w%d", i), deleteData)
 	_, _ = e.Create(ctx, second)
@@ -79,8 +79,8 @@ func churnGroup(ctx context.Context, e *controllerSide, i int, volume string) {
 	_ = e.Delete(ctx, w.Handle)
 }
 
-// Killed at any instant, a controller leaves what the next one goes on with: every name can be made and removed, and
-// nothing is left in the end.
+// A controller that is killed at any instant leaves a state with which the next one can continue: every name can be
+// created and removed, and nothing is left in the end.
 func TestKilled(t *testing.T) {
 	w := newWorld(t)
 	check := w.canaries()
@@ -113,7 +113,7 @@ func TestKilled(t *testing.T) {
 	check()
 }
 
-// settle makes a volume, a snapshot of it and a group with it, whatever a dead controller left, and removes them.
+// settle creates a volume, a snapshot of it and a group with it, whatever a dead controller left, and removes them.
 func (w *world) settle(name, dir, snapshot, group string) {
 	w.Helper()
 	ctx := w.Context()
@@ -146,7 +146,7 @@ func unless(err error, kind backends.Kind) error {
 	return err
 }
 
-// ask asks again as an orchestrator does, until the answer is final.
+// ask retries as an orchestrator does, until the answer is final.
 func (w *world) ask(what string, call func() error) {
 	w.Helper()
 	w.eventually(what, func() bool {
@@ -158,7 +158,7 @@ func (w *world) ask(what string, call func() error) {
 	})
 }
 
-// removeForgotten has nobody wait for what may be alive.
+// removeForgotten makes the janitor not wait for attempts that may be alive.
 func (w *world) removeForgotten() {
 	w.Helper()
 	w.hurry(func(p *pace) { p.patience = 50 * time.Millisecond })

@@ -13,13 +13,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// crowd fills the folder of what is being made with so many files, whose names are long.
+// crowd fills the staging folder with the given number of files with long names.
 func (w *world) crowd(count int) {
 	w.Helper()
 	w.crowdIn(share.Staging, "", count)
 }
 
-// crowdIn fills a folder with so many files, whose long names begin with a prefix.
+// crowdIn fills a folder with the given number of files, whose long names begin with a prefix.
 func (w *world) crowdIn(folder, prefix string, count int) {
 	w.Helper()
 	for i := range count {
@@ -30,7 +30,7 @@ func (w *world) crowdIn(folder, prefix string, count int) {
 	w.noticed()
 }
 
-// Somebody fills the folder in which things are made with names. Nothing else is kept from being made or deleted.
+// An attacker fills the staging folder with names. That does not prevent other items from being created or deleted.
 func TestCrowdedStagingStopsNoCall(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -41,8 +41,8 @@ func TestCrowdedStagingStopsNoCall(t *testing.T) {
 	w.must(w.Delete(t.Context(), v.Handle))
 }
 
-// So many names are left in staging and in the trash that they are too many for one list, as a removal leaves them that
-// ended in the midst of a wide and deep directory. They are removed all the same.
+// Staging and trash have too many names for one list, as after an interrupted removal of a wide and deep directory.
+// They are removed all the same.
 func TestCrowdedFoldersAreEmptied(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -61,12 +61,12 @@ func TestCrowdedFoldersAreEmptied(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// A look at what is left remembers few names of a folder with many, and has that looked at closer at once.
+// A look at the remains remembers only some names of a folder with many, and has it examined more closely at once.
 func TestCrowdedFolderIsNotRemembered(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("one"))
 	w.crowd(mostLeft + 1)
-	w.nodeOnly = true // Nobody else looks.
+	w.nodeOnly = true // No other process looks.
 	w.reopen()
 	w.janitors.look().Wait()
 	w.janitors.lookouts.mu.Lock()
@@ -84,7 +84,7 @@ func TestCrowdedFolderIsNotRemembered(t *testing.T) {
 	}
 }
 
-// What is forgotten of names that are gone takes no time that grows with the square of their number.
+// The time to forget names that are gone does not grow with the square of their number.
 func TestManySightingsAreForgottenSoon(t *testing.T) {
 	const many = 300_000
 	w := newWorld(t)

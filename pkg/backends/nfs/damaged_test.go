@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// damages are ways in which a record is there and is none.
+// damages returns ways in which a record exists but is not valid.
 func damages() map[string]func(record string) error {
 	return map[string]func(record string) error{
 		"empty":  func(record string) error { return os.Truncate(record, 0) },
@@ -35,8 +35,8 @@ func damages() map[string]func(record string) error {
 	}
 }
 
-// One damaged record makes unusable what it is of. That stays in the list, keeps its name and data, and all else is
-// listed as before.
+// One damaged record makes only its own volume unusable. The volume stays in the list, keeps its name and data, and all
+// others are listed as before.
 func TestDamagedRecordStopsItselfOnly(t *testing.T) {
 	for name, spoil := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func (w *world) isUnwell(handle, reason string) {
 	}
 }
 
-// isUnusable checks that nothing that is asked of a volume succeeds, or says that it is not there.
+// isUnusable checks that no call on a volume succeeds, or says that it does not exist.
 func (w *world) isUnusable(v *backends.Volume) {
 	w.Helper()
 	ctx, spec := w.Context(), onShare(v.Name, "one")
@@ -128,7 +128,7 @@ func (w *world) isUnusable(v *backends.Volume) {
 	}
 }
 
-// A damaged record of a snapshot or of a group does not keep others from being listed, and what it is of is not gone.
+// A damaged record of a snapshot or of a group does not prevent others from being listed, and its item is not gone.
 func TestDamagedCopiesStopThemselvesOnly(t *testing.T) {
 	for name, spoil := range damages() {
 		t.Run(name, func(t *testing.T) {
@@ -179,8 +179,8 @@ func idOf(t *testing.T, k kind, text string) string {
 	return h.id
 }
 
-// A share that has lost the driver's directory is away, also for a process that has just begun: it is not listed as
-// empty, and nothing is made on what the server shows in its place.
+// A share that has lost the driver's directory is away, even for a process that has just started. It is not listed as
+// empty, and nothing is created on the export in its place.
 func TestShareWithoutItsHomeIsAway(t *testing.T) {
 	for _, byClass := range []bool{false, true} {
 		w := newWorld(t)
@@ -208,7 +208,7 @@ func TestShareWithoutItsHomeIsAway(t *testing.T) {
 	}
 }
 
-// A file among the records whose name is no ID is nobody's record: it is not listed, and keeps no record from being
+// A file among the records whose name is no ID is no record: it is not listed, and does not prevent records from being
 // listed.
 func TestStrayFileStopsNoList(t *testing.T) {
 	w := newWorld(t)

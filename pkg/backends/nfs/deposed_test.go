@@ -20,7 +20,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// realServer has what the slow server serves, without what makes that slow.
+// realServer serves the same share as the slow server, but directly.
 type realServer struct {
 	standin.Servers
 	real string
@@ -38,9 +38,9 @@ func (m realServer) Open(context.Context, export.Address) (*export.Root, error) 
 type deposed struct {
 	*world
 	slow *stall.Server
-	// neverLed has the controller that is stopped be one that was never called before.
+	// neverLed makes the stopped controller one that was never called before.
 	neverLed bool
-	// at is the sort of requests at which the controller is stopped; changes if empty.
+	// at is the kind of requests at which the controller is stopped; changes if empty.
 	at stall.Request
 }
 
@@ -54,8 +54,8 @@ func newDeposed(t *testing.T) *deposed {
 	return d
 }
 
-// tidy has a new process tidy up that soon takes for dead what shows no life. Nobody does before: the call that is to
-// be stopped may take long on a busy machine, and would be taken for dead.
+// tidy lets a new process with a short patience tidy up. No process does so before: the call that is to be stopped may
+// take long on a busy machine, and would count as dead.
 func (d *deposed) tidy(volumes, snapshots int) {
 	d.Helper()
 	d.hurry(func(p *pace) { p.patience = 200 * time.Millisecond })
@@ -66,9 +66,9 @@ func (d *deposed) tidy(volumes, snapshots int) {
 	d.hurry(func(*pace) {})
 }
 
-// overtaken makes a call of a controller that is stopped at its n-th change, or for 0 before it hears of the call, lets
-// others do something, and lets it go on. It returns false when the call makes less. Where at says so it is stopped at
-// another sort of requests.
+// overtaken makes a call of a controller that is stopped at its n-th change, or for 0 before it receives the call. Then
+// it lets others act, and lets the call resume. It returns false if the call makes fewer changes. at selects another
+// kind of requests.
 func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others func()) bool {
 	d.Helper()
 	mount := &withSlow{Servers: d.mount.(realServer).Servers, slow: d.slow}
@@ -82,13 +82,13 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	if !d.neverLed {
 		stopped.leadsOn(onSlow("x"))
 	}
-	if n == 0 { // It hears of the call when all is over.
+	if n == 0 { // It receives the call after everything is over.
 		others()
 		d.Logf("called late it ended with: %v", call(stopped.controllerSide))
 		return true
 	}
 	if !d.neverLed {
-		d.shut() // Its janitor, and its looks at what lies there, would leave less for that of the other to change.
+		d.shut() // Its janitor, and its looks at the remains, would leave fewer changes to the other one.
 	}
 	d.slow.StopAt(d, cmp.Or(d.at, stall.Change), n)
 	ended := make(chan struct{})
@@ -120,8 +120,8 @@ func (d *deposed) overtaken(n int, call func(e *controllerSide) error, others fu
 	return true
 }
 
-// reached waits until the server has stopped at a change. It returns false when the call has ended without it, and the
-// janitor has looked since and did not come to it either.
+// reached waits until the server has stopped at a change. It returns false if the call has ended without stopping, and
+// the janitor has looked since and did not stop either.
 func (d *deposed) reached(by *world, ended <-chan struct{}) bool {
 	d.Helper()
 	looked := by.janitorsLook()
@@ -136,8 +136,8 @@ func (d *deposed) reached(by *world, ended <-chan struct{}) bool {
 	return d.slow.Stopped(d)
 }
 
-// A controller that is stopped in the middle of a deletion, while another finishes that and makes the volume anew, does
-// not touch the new one when it goes on.
+// A controller is stopped in the middle of a deletion, while another finishes it and creates the volume again. When it
+// resumes, it does not touch the new volume.
 func TestDeposedDeletion(t *testing.T) {
 	for onDelete, least := range map[string]int{deleteData: 14, archiveData: 12} {
 		t.Run(onDelete, func(t *testing.T) {
@@ -161,8 +161,8 @@ func TestDeposedDeletion(t *testing.T) {
 	}
 }
 
-// overtakenDeletion makes a volume, of which the deletion is stopped at the n-th change and overtaken. It returns false
-// when there are less.
+// overtakenDeletion creates a volume, whose deletion is stopped at the n-th change and overtaken. It returns false if
+// there are fewer.
 func (d *deposed) overtakenDeletion(n int, spec backends.Spec) bool {
 	d.Helper()
 	v := d.make(spec)
@@ -180,7 +180,7 @@ func (d *deposed) overtakenDeletion(n int, spec backends.Spec) bool {
 	return stopped
 }
 
-// held reports what has become of a volume that is nobody else's.
+// held checks that a volume still has its data, its record and its claim.
 func (d *deposed) held(when string, spec backends.Spec) {
 	d.Helper()
 	if _, err := os.Stat(d.path("dir", "one", "new")); err != nil {

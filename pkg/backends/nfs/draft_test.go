@@ -30,7 +30,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// The arguments with which the test's program is another controller, and what it copies.
+// The arguments that make the test's program another controller, and the names of its volumes.
 const (
 	cloneWord    = "clone"
 	snapshotWord = "snapshot"
@@ -38,7 +38,7 @@ const (
 	copyName     = "copy"
 )
 
-// otherController makes a copy, and stops itself when it has begun so many files of it.
+// otherController makes a copy, and stops itself when it has begun the given number of files.
 func otherController(word, servers, count string) int {
 	files, err := strconv.ParseInt(count, 10, 64)
 	if err != nil {
@@ -75,7 +75,7 @@ func otherController(word, servers, count string) int {
 	return 0
 }
 
-// another starts another controller and returns when it has stopped itself in the midst of its copy.
+// another starts another controller and returns when it has stopped itself in the middle of its copy.
 func (w *world) another(word string, files int) *exec.Cmd {
 	w.Helper()
 	other := exec.CommandContext(w.Context(), "/proc/self/exe", word, filepath.Dir(filepath.Dir(w.root)),
@@ -95,7 +95,7 @@ func (w *world) another(word string, files int) *exec.Cmd {
 	return other
 }
 
-// sourceOf makes a volume with so many files.
+// sourceOf creates a volume with the given number of files.
 func (w *world) sourceOf(files int) *backends.Volume {
 	w.Helper()
 	v := w.make(in(sourceName, sourceName, deleteData))
@@ -106,7 +106,7 @@ func (w *world) sourceOf(files int) *backends.Volume {
 	return v
 }
 
-// contents are the files of a directory, with what they hold.
+// contents returns the files of a directory with hashes of their contents.
 func contents(tb testing.TB, dir string) string {
 	tb.Helper()
 	var all strings.Builder
@@ -125,8 +125,8 @@ func contents(tb testing.TB, dir string) string {
 	return all.String()
 }
 
-// A controller that is stopped in the middle of a clone and overtaken does not touch the volume that another has made,
-// when it goes on.
+// A controller is stopped in the middle of a clone and overtaken. When it resumes, it does not touch the volume that
+// another has created.
 func TestDeposedControllerLeavesTheVolumeAlone(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
@@ -172,7 +172,7 @@ func TestDeposedControllerBringsNothingBack(t *testing.T) {
 	}
 }
 
-// A copy that was cut short is not gone on with: what the source had then and has not any more is not in the next one.
+// An interrupted copy is not continued: files that the source no longer has are not in the next copy.
 func TestInterruptedCopyIsBegunAnew(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)
@@ -197,7 +197,7 @@ func TestInterruptedCopyIsBegunAnew(t *testing.T) {
 	w.tidy(1, 1)
 }
 
-// otherWorld is a second controller of the same share, in this process.
+// otherWorld returns a second controller of the same share, in this process.
 func (w *world) otherWorld() *world {
 	w.Helper()
 	other := &world{TB: w.TB, root: w.root, mount: w.mount, log: &logBuffer{}, config: &Config{}, data: w.TempDir()}
@@ -206,13 +206,13 @@ func (w *world) otherWorld() *world {
 	return other
 }
 
-// A snapshot or volume that another controller deletes while it is copied makes no copy with files missing: the copy is
-// whole, or fails.
+// If another controller deletes a snapshot or volume while it is copied, the copy is complete or fails: no copy lacks
+// files.
 func TestSourceIsDeletedByAnother(t *testing.T) {
 	w := newWorld(t)
 	other := w.otherWorld()
 	v := w.make(in(sourceName, sourceName, deleteData))
-	for i := range 20 { // Some of the directories are reached before what removes them, and others after it.
+	for i := range 20 { // The copy reaches some of the directories before the removal does, and others after it.
 		for j := range 20 {
 			w.write(strings.Repeat("x", 100_000), sourceName, fmt.Sprint("dir", i), fmt.Sprint("file", j))
 		}
@@ -251,18 +251,18 @@ func TestSourceIsDeletedByAnother(t *testing.T) {
 		default:
 			w.ask("deleting", func() error { return unless(w.DeleteSnapshot(w.Context(), s.Handle), backends.NotFound) })
 		}
-		w.tidy(1+round+1-refused, 0) // The next round must not take this one's draft for its own.
+		w.tidy(1+round+1-refused, 0) // The next round must not mistake this one's draft for its own.
 	}
 	if refused == 0 {
 		t.Error("no deletion ran into a copy: nothing was tested")
 	}
 }
 
-// removeFromTheEnd helps the janitor with a snapshot, from the other end than that at which a copy begins.
+// removeFromTheEnd helps the janitor with a snapshot, starting at the other end than the copy.
 func (w *world) removeFromTheEnd() {
 	data, err := filepath.Glob(w.path(share.HomeName, share.Trash, "*-????????????????"))
 	if err != nil || len(data) != 1 {
-		return // It was faster.
+		return // The janitor was faster.
 	}
 	dir, err := os.Open(data[0])
 	if err != nil {
@@ -275,7 +275,7 @@ func (w *world) removeFromTheEnd() {
 	}
 }
 
-// What this controller copies it does not delete meanwhile.
+// This controller does not delete a source that it is copying.
 func TestSourceIsHeldWhileItIsCopied(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(1200)
@@ -295,7 +295,7 @@ func TestSourceIsHeldWhileItIsCopied(t *testing.T) {
 	w.tidy(2, 0)
 }
 
-// A restore that is never finished, because its snapshot goes between two calls, leaves nothing.
+// A restore that is never finished, because its snapshot is deleted between two calls, leaves nothing.
 func TestSourceGoesBetweenTwoCalls(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(1200)
@@ -312,7 +312,7 @@ func TestSourceGoesBetweenTwoCalls(t *testing.T) {
 	w.tidy(1, 0)
 }
 
-// A copy that waits to be published is not taken for one of another snapshot of the same name.
+// A copy that waits to be published is not mistaken for one of another snapshot of the same name.
 func TestSourceIsMadeAnewBetweenTwoCalls(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(1200)
@@ -340,7 +340,7 @@ func TestSourceIsMadeAnewBetweenTwoCalls(t *testing.T) {
 	}
 }
 
-// A copy that no call asks for any more does not stay.
+// A copy that no call requests any more does not stay.
 func TestUnwantedCopyGoes(t *testing.T) {
 	w := newWorld(t)
 	w.hurry(func(p *pace) { p.look, p.kept = 10*time.Millisecond, 50*time.Millisecond })
@@ -352,11 +352,11 @@ func TestUnwantedCopyGoes(t *testing.T) {
 	w.tidy(1, 0)
 }
 
-// A draft whose record cannot be read, or is a newer driver's, is not the janitor's to remove.
+// The janitor does not remove a draft whose record cannot be read, or is of a newer driver.
 func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	w := newWorld(t)
 	w.quiet(specOf("first"))
-	w.make(specOf("first")) // makes the driver's directory
+	w.make(specOf("first")) // creates the driver's directory
 	const id, turn = "00112233445566778899aabbccddeeff", "-0123456789abcdef"
 	old := time.Now().Add(-48 * time.Hour)
 	for i, record := range []string{
@@ -371,7 +371,7 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 			w.must(os.Chtimes(path, old, old))
 		}
 	}
-	w.write("data", share.HomeName, share.Staging, "9"+id[1:]+turn, "file") // nobody's
+	w.write("data", share.HomeName, share.Staging, "9"+id[1:]+turn, "file") // of no attempt
 	w.nodeOnly = false
 	w.hurry(func(p *pace) { p.patience = 20 * time.Millisecond })
 	w.ask("waking the janitor",
@@ -387,7 +387,7 @@ func TestDraftsOfNewerVersionsStay(t *testing.T) {
 	}
 }
 
-// An attempt that takes longer to write its token than to show that it is alive is not taken for one that was ended by
+// An attempt that takes longer to write its token than the interval of its signs of life does not count as ended by
 // another.
 func TestTokenThatTakesLongerThanABeat(t *testing.T) {
 	w := newWorld(t)
@@ -401,7 +401,7 @@ func TestTokenThatTakesLongerThanABeat(t *testing.T) {
 	}
 }
 
-// tokens are those of the attempts that are under way, or dead.
+// tokens returns the tokens of attempts, alive or dead.
 func (w *world) tokens() []string {
 	w.Helper()
 	paths, err := filepath.Glob(w.path(share.HomeName, share.Staging, "*"+suffix))
@@ -412,7 +412,7 @@ func (w *world) tokens() []string {
 	return paths
 }
 
-// looks is how the janitor sees something in staging; empty when it is gone.
+// looks returns the appearance of an entry in staging; empty if it is gone.
 func (w *world) looks(name string) string {
 	var stat unix.Statx_t
 	path := w.path(share.HomeName, share.Staging, name)
@@ -422,8 +422,8 @@ func (w *world) looks(name string) string {
 	return appearance(stat)
 }
 
-// timePasses has the janitor see the attempts so long ago, if it has seen them all, and one of them alone has shown a
-// sign of life since.
+// timePasses moves the janitor's sightings of the attempts back by the given time. It does so only if the janitor has
+// seen all of them, and exactly one has shown a sign of life since.
 func (w *world) timePasses(ago time.Duration) bool {
 	w.janitors.mu.Lock()
 	defer w.janitors.mu.Unlock()
@@ -445,7 +445,7 @@ func (w *world) timePasses(ago time.Duration) bool {
 	return true
 }
 
-// wakeJanitors has those look now that wait for their next look.
+// wakeJanitors makes waiting janitors look now.
 func (w *world) wakeJanitors() {
 	w.janitors.mu.Lock()
 	defer w.janitors.mu.Unlock()
@@ -457,8 +457,8 @@ func (w *world) wakeJanitors() {
 	}
 }
 
-// janitorsLook returns what wakes the janitors, and reports whether each has made a whole round since that was called
-// first, or has ended since all was done.
+// janitorsLook returns a function that wakes the janitors. It reports whether each has made a complete round since its
+// first call, or has ended because all was done.
 func (w *world) janitorsLook() func() bool {
 	woken := map[chan struct{}]int{}
 	return func() bool {
@@ -478,8 +478,7 @@ func (w *world) janitorsLook() func() bool {
 	}
 }
 
-// The draft of another controller that is alive stays, and that of one that is dead goes, whatever the server's clock
-// says.
+// The draft of a live controller stays, and that of a dead one goes, whatever the server's clock says.
 func TestDraftOfTheLiving(t *testing.T) {
 	w := newWorld(t)
 	v := w.sourceOf(2000)

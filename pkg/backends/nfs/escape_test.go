@@ -13,8 +13,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
-// canaries puts files where nobody may ever touch them: on the share beside the volumes, on the server beside the
-// share, and on another server. The check looks whether they are as they were.
+// canaries creates files that the driver must never touch: on the share beside the volumes, on the server beside the
+// share, and on another server. The returned check compares them.
 func (w *world) canaries() (check func()) {
 	w.Helper()
 	w.write("canary", "canary", "file")
@@ -36,7 +36,7 @@ func (w *world) canaries() (check func()) {
 	}
 }
 
-// hostilePaths are directories that no class may name.
+// hostilePaths returns directories that no class may name.
 func hostilePaths() []string {
 	return []string{
 		"..", "../secret", "../../other.test/export", "a/../../secret", "a/../canary", "/secret", "/etc", "a//b", "./a",
@@ -90,7 +90,8 @@ func TestHostileAddresses(t *testing.T) {
 	check()
 }
 
-// hostileHandles are what authors of PersistentVolumes have made up for other drivers, and variations of a true handle.
+// hostileHandles returns handles that authors of PersistentVolumes have forged for other drivers, and variations of a
+// real handle.
 func hostileHandles(known string) []string {
 	code, where, _ := strings.Cut(strings.TrimPrefix(known, volumeKind.prefix()), ".")
 	return []string{
@@ -120,7 +121,7 @@ func TestHostileHandles(t *testing.T) {
 		w.fails("Clone "+handle, err, backends.NotFound)
 		_, err = w.Restore(ctx, specOf("clone"), handle)
 		w.fails("Restore "+handle, err, backends.NotFound)
-		// Attributes are the PersistentVolume's author's as well.
+		// Attributes are also under the control of the PersistentVolume's author.
 		_, err = w.node.Source(ctx, backends.Attachment{Handle: handle, Attributes: map[string]string{"subDir": "../secret"}})
 		w.fails("Source "+handle, err, backends.NotFound)
 	}
@@ -128,7 +129,7 @@ func TestHostileHandles(t *testing.T) {
 	check()
 }
 
-// A handle that is well made, for a share that is right, with an ID that is guessed, reaches nothing.
+// A well-formed handle with the right share but a guessed ID reaches nothing.
 func TestForgedHandle(t *testing.T) {
 	w := newWorld(t)
 	check := w.canaries()
@@ -158,7 +159,7 @@ func TestForgedHandle(t *testing.T) {
 	check()
 }
 
-// What the PersistentVolume says about a volume of the driver's own does not count.
+// The PersistentVolume's attributes are ignored for a volume of the driver's own.
 func TestAttributesOfOwnVolumesDoNotCount(t *testing.T) {
 	w := newWorld(t)
 	w.canaries()
@@ -172,7 +173,7 @@ func TestAttributesOfOwnVolumesDoNotCount(t *testing.T) {
 	}
 }
 
-// placeOf is the directory of this machine that a source is, or that the kernel's server exports it from.
+// placeOf returns the directory of this machine that is the source, or that the kernel's server exports.
 func placeOf(source backends.Source) string {
 	switch s := source.(type) {
 	case backends.Directory:
@@ -218,7 +219,7 @@ func TestStaticVolumes(t *testing.T) {
 	check()
 }
 
-// A directory that is there already is nobody's to take, and one volume is never inside another.
+// An existing directory is never taken over, and one volume is never inside another.
 func TestNothingIsAdopted(t *testing.T) {
 	w := newWorld(t)
 	check := w.canaries()
@@ -299,7 +300,7 @@ func TestHostileMountOptions(t *testing.T) {
 		"x-systemd.automount", "source=evil:/", "minorversion=9", "vers=5", "vers=4.2,addr=6.6.6.6", "v9", "fscontext",
 		"suid_dumpable", "",
 	} {
-		if option == "fscontext" { // Of the pipeline's own options; package mount checks its form.
+		if option == "fscontext" { // One of the pipeline's own options; package mount checks its form.
 			continue
 		}
 		w.fails("mount option "+option, ask(option), backends.Invalid)

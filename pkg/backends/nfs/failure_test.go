@@ -25,7 +25,7 @@ import (
 // slowServer is the server that stops in these tests.
 const slowServer = "slow.test"
 
-// withSlow has one more server, whose share is a filesystem that can be made to hang.
+// withSlow adds a server whose share is a filesystem that can be made to hang.
 type withSlow struct {
 	standin.Servers
 	slow *stall.Server
@@ -55,7 +55,7 @@ func onSlow(name string) backends.Spec {
 	return spec
 }
 
-// newSlowWorld has a server that can be stopped, besides the usual one.
+// newSlowWorld returns a world with a server that can be stopped, besides the usual one.
 func newSlowWorld(t *testing.T) (*world, *stall.Server) {
 	slow := stall.Serve(t)
 	w := newWorld(t)
@@ -64,10 +64,10 @@ func newSlowWorld(t *testing.T) (*world, *stall.Server) {
 	return w, slow
 }
 
-// A server that stops costs each call its deadline at most, the next ones nothing, and other servers' volumes nothing
-// at all; when it answers again all is well by itself, and no goroutine is left.
+// A server that stops costs each call at most its deadline, the next calls nothing, and other servers' volumes nothing
+// at all. When it answers again, everything recovers by itself, and no goroutine is left.
 func TestServerStops(t *testing.T) {
-	const limit, slack = 300 * time.Millisecond, 2 * time.Minute // What waits for the server waits for ever.
+	const limit, slack = 300 * time.Millisecond, 2 * time.Minute // Calls that wait for the server wait for ever.
 	for name, call := range map[string]func(w *world, ctx context.Context, v *backends.Volume, s *backends.Snapshot) error{
 		"create": func(w *world, ctx context.Context, _ *backends.Volume, _ *backends.Snapshot) error {
 			_, err := w.Create(ctx, onSlow("new"))
@@ -143,7 +143,7 @@ func TestServerStops(t *testing.T) {
 	}
 }
 
-// A server that stops in the midst of a deletion keeps no deletion on another from being done.
+// A server that stops in the middle of a deletion does not prevent a deletion on another server.
 func TestDeletionBesideAServerThatStops(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	hung := w.make(onSlow("hung"))
@@ -181,11 +181,11 @@ func TestCloseWhileServerIsStopped(t *testing.T) {
 	defer cancel()
 	_, err = w.Get(ctx, v.Handle)
 	w.fails("Get", err, backends.Unavailable)
-	w.shut() // It returns though the server is still stopped, and has nothing to leave.
+	w.shut() // It returns although the server is still stopped, and leaves no work.
 	slow.Continue(t)
 }
 
-// What a server says about health while it is stopped.
+// The health of a volume while its server is stopped.
 func TestHealthOfAServerThatIsStopped(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	v, err := w.Create(t.Context(), onSlow("one"))
@@ -206,7 +206,7 @@ func TestHealthOfAServerThatIsStopped(t *testing.T) {
 }
 
 // A server that exports something else, such as an empty directory because its disk is not mounted, has not lost the
-// volumes: to say so would have them forgotten.
+// volumes: if the driver reported that, the callers would forget them.
 func TestAnotherExport(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -220,7 +220,7 @@ func TestAnotherExport(t *testing.T) {
 	w.fails("Get", err, backends.Unavailable)
 	_, err = w.node.Source(t.Context(), backends.Attachment{Handle: v.Handle})
 	w.fails("Source", err, backends.Unavailable)
-	_, err = w.Create(t.Context(), specOf("stranger")) // The empty directory becomes no share by that.
+	_, err = w.Create(t.Context(), specOf("stranger")) // That does not turn the empty directory into a share.
 	w.fails("Create", err, backends.Unavailable, "had one", "shares.json")
 	w.shut()
 	w.must(os.RemoveAll(w.root))
@@ -229,7 +229,7 @@ func TestAnotherExport(t *testing.T) {
 	w.must(w.Delete(t.Context(), v.Handle))
 }
 
-// A server that exports an empty directory for a while, under the same mount, says nothing of what is on the share.
+// A server that temporarily exports an empty directory, under the same mount, says nothing about the share's contents.
 func TestEmptyExportForAWhile(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -318,7 +318,7 @@ func TestStaleHandles(t *testing.T) {
 	w.must(w.Delete(t.Context(), v.Handle))
 }
 
-// Trash that cannot be removed is tried again soon, so that nothing stays for long after a short disturbance.
+// Trash that cannot be removed is retried soon, so that nothing stays for long after a short disturbance.
 func TestTrashIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "one", deleteData))
@@ -338,7 +338,7 @@ func TestTrashIsTriedAgain(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// A record in the trash that cannot be read keeps no claim of the dead.
+// An unreadable record in the trash does not prevent dead claims from being dropped.
 func TestBadTrashStopsNoSweep(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("zero"))

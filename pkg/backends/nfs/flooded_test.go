@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// newPair is a world with two shares of its configuration, one and other, and where the other is.
+// newPair returns a world with two configured shares, one and other, and the path of the other.
 func newPair(t *testing.T) (w *world, other string) {
 	t.Helper()
 	w = newWorld(t)
@@ -26,7 +26,7 @@ func newPair(t *testing.T) (w *world, other string) {
 	return w, other
 }
 
-// flood writes so many records of 60 KiB to a share, most likely behind what is there.
+// flood writes the given number of records of 60 KiB to a share, most likely behind the existing ones.
 func (w *world) flood(root string, k kind, count int) {
 	w.Helper()
 	for i := range count {
@@ -37,7 +37,7 @@ func (w *world) flood(root string, k kind, count int) {
 	}
 }
 
-// heap is how many bytes of memory are in use.
+// heap returns the number of bytes of memory in use.
 func heap() int64 {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -45,7 +45,7 @@ func heap() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// handles are those of an enumeration.
+// handles returns the handles of an enumeration.
 func (w *world) handles(k kind) (all []string, err error) {
 	if k == snapshotKind {
 		found, _, err := w.ListSnapshots(w.Context(), "", backends.Page{Limit: 500})
@@ -61,8 +61,8 @@ func (w *world) handles(k kind) (all []string, err error) {
 	return all, err
 }
 
-// Somebody fills one share with records. That share is away, what is on the others is listed, and the controller does
-// not keep what it has read.
+// An attacker fills one share with records. That share is away, the items of the others are listed, and the controller
+// does not keep the data that it has read.
 func TestFloodedShareIsAway(t *testing.T) {
 	const budget, most = 4 << 20, 8 << 20
 	for _, k := range []kind{volumeKind, snapshotKind} {
@@ -104,7 +104,7 @@ func TestFloodedShareIsAway(t *testing.T) {
 	}
 }
 
-// What one share cannot show stops no list of the others, and its own is as it was seen last.
+// A share that cannot be read stops no list of the others, and its own items are as they were last seen.
 func TestUnreadableShareStopsNoList(t *testing.T) {
 	w, other := newPair(t)
 	both := []string{w.make(onShare("on-one", "one")).Handle, w.make(onShare("on-other", "other")).Handle}
@@ -129,7 +129,7 @@ func (w *world) handlesAre(k kind, want []string) {
 	}
 }
 
-// 100,000 volumes on one share are honest, with names, settings and handles as they usually are.
+// 100,000 volumes on one share are no flood, with names, settings and handles of usual length.
 func TestManyHonestVolumesAreNoFlood(t *testing.T) {
 	const made, honest = 200, 100_000
 	w := newWorld(t)
@@ -199,7 +199,7 @@ func TestRecordsAreBounded(t *testing.T) {
 	}
 }
 
-// What is remembered of all shares together is bounded: the largest list goes first.
+// The remembered items of all shares together are limited: the largest list is dropped first.
 func TestWhatWasSeenIsBounded(t *testing.T) {
 	s := newSeen()
 	large, small := place{Name: "large"}, place{Name: "small"}
@@ -213,7 +213,7 @@ func TestWhatWasSeenIsBounded(t *testing.T) {
 	}
 }
 
-// Calls that enumerate one share do so one after the other, and those of other shares at the same time.
+// Enumerations of one share run one after the other, and those of other shares at the same time.
 func TestOneReadsAShare(t *testing.T) {
 	s := newSeen()
 	one, other := place{Name: "one"}, place{Name: "other"}

@@ -7,12 +7,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Whoever can write a handle can name a server of his own, on which all is as the handle says. Lists do not come to
-// depend on it.
+// A user who can write a handle can name any server, with a share that matches the handle. Lists do not come to depend
+// on it.
 func TestForgedHandleAddsNoShare(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("hostile"))
-	w.data = t.TempDir() // A controller that has never heard of the share.
+	w.data = t.TempDir() // A controller that does not know the share.
 	w.reopen()
 	_, err := w.Get(t.Context(), v.Handle)
 	w.must(err)

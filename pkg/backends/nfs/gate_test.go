@@ -16,7 +16,7 @@ type gate struct {
 	opened  chan struct{}
 }
 
-// gateAt stops what is copied from now on before its entry of that number, once.
+// gateAt stops the next copies once, before the entry of that number.
 func (w *world) gateAt(entry int64) *gate {
 	g := &gate{at: entry, reached: make(chan struct{}), opened: make(chan struct{})}
 	w.copies.entry = g.pass
@@ -36,7 +36,7 @@ func (g *gate) pass(ctx context.Context) {
 
 func (g *gate) open() { close(g.opened) }
 
-// outlived makes a call that ends while its copy is at the gate: the copy goes on when that is opened.
+// outlived makes a call that ends while its copy is at the gate: the copy continues when the gate is opened.
 func (w *world) outlived(g *gate, what string, call func(ctx context.Context) error) {
 	w.Helper()
 	ctx, cancel := context.WithCancel(w.Context())

@@ -14,7 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// twoVolumes makes volumes with a file each.
+// twoVolumes creates two volumes with one file each.
 func (w *world) twoVolumes() (handles []string) {
 	w.Helper()
 	for _, name := range []string{"one", "two"} {
@@ -24,7 +24,7 @@ func (w *world) twoVolumes() (handles []string) {
 	return handles
 }
 
-// A group is of one instant, or it is refused as a whole and nothing of it stays.
+// A group is of one instant, or it is refused as a whole and leaves nothing.
 func TestGroupIsOfOneInstant(t *testing.T) {
 	w := newWorld(t)
 	spec := backends.GroupSpec{Name: "g", Volumes: w.twoVolumes()}
@@ -45,7 +45,7 @@ func TestGroupIsOfOneInstant(t *testing.T) {
 		g, err = w.CreateGroup(w.Context(), spec)
 		return unless(err, backends.InUse)
 	})
-	for g == nil { // The volume must be left alone for a while first.
+	for g == nil { // The volume must be unchanged for a while first.
 		<-time.After(100 * time.Millisecond)
 		g, err = w.CreateGroup(w.Context(), spec)
 		w.must(unless(err, backends.InUse))
@@ -62,7 +62,7 @@ func TestGroupIsOfOneInstant(t *testing.T) {
 	w.tidy(4, 0)
 }
 
-// What was made of a group that was given up is not taken for a part of a later one of its name, and does not stay.
+// The remains of a group that was given up are not mistaken for parts of a later one of its name, and do not stay.
 func TestGroupThatWasGivenUp(t *testing.T) {
 	w := newWorld(t)
 	volumes := w.twoVolumes()
@@ -73,7 +73,7 @@ func TestGroupThatWasGivenUp(t *testing.T) {
 	})
 	g, err := w.FindGroup(w.Context(), "g")
 	w.must(err)
-	// The group's own record has gone to the trash, and the process was killed before it went on.
+	// The group's own record has moved to the trash, and the process was killed before it continued.
 	records, err := filepath.Glob(w.path(share.HomeName, share.Groups, "*.json"))
 	w.must(err)
 	r, err := os.ReadFile(records[0])
@@ -128,7 +128,7 @@ func TestGroupsAreOfOneShare(t *testing.T) {
 	w.fails("a group of two shares", err, backends.InUse, "/export", "/other")
 }
 
-// A group whose controller was killed between the link and the moves is there: it is not NotFound.
+// A group whose controller was killed between the link and the moves exists: it is not NotFound.
 func TestGroupPublishedAndNotYetInPlace(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "dir/one", deleteData))
@@ -160,7 +160,7 @@ func TestGroupPublishedAndNotYetInPlace(t *testing.T) {
 	}
 }
 
-// A group is found though the server of another share, which is asked too, does not answer.
+// A group is found although the server of another share, which is asked too, does not answer.
 func TestGroupBesideAServerThatStops(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.config.Shares = []ShareConfig{{Name: "a", Server: slowServer, Share: "/export"},
@@ -179,7 +179,7 @@ func TestGroupBesideAServerThatStops(t *testing.T) {
 	}
 }
 
-// slowMount mounts the shares of one server only once it is told to, or its caller gives up.
+// slowMount delays the mounts of one server until they may continue, or their caller gives up.
 type slowMount struct {
 	export.Mounter
 	asked chan context.Context
@@ -198,7 +198,8 @@ func (m slowMount) Open(ctx context.Context, address export.Address) (*export.Ro
 	return m.Mounter.Open(ctx, address)
 }
 
-// A group is found while another share is being mounted, for which others wait too. The answer does not end that.
+// A group is found while another share is being mounted, for which other calls wait too. The answer does not end that
+// mount.
 func TestFoundGroupEndsNoMount(t *testing.T) {
 	w, _ := newPair(t)
 	w.make(onShare("elsewhere", "other"))
@@ -206,7 +207,7 @@ func TestFoundGroupEndsNoMount(t *testing.T) {
 	g, err := w.CreateGroup(t.Context(), backends.GroupSpec{Name: "group", Volumes: []string{v.Handle}})
 	w.must(err)
 	slow := slowMount{w.mount, make(chan context.Context, 1), make(chan struct{})}
-	w.mount, w.nodeOnly = slow, true // Nobody else mounts anything.
+	w.mount, w.nodeOnly = slow, true // Nothing else mounts.
 	w.reopen()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	if found, err := w.FindGroup(ctx, "group"); err != nil || found.Handle != g.Handle {

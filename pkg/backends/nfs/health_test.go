@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// opens counts how often a file of a directory is opened from now on.
+// opens counts how often files in a directory are opened from now on.
 func opens(tb testing.TB, dir string) (count func() int) {
 	tb.Helper()
 	both := opened(tb, dir)
@@ -28,8 +28,8 @@ func opened(tb testing.TB, dir string) (count func() (self, files int)) {
 		tb.Fatal(err)
 	}
 	notes := os.NewFile(uintptr(fd), "inotify")
-	tb.Cleanup(func() { _ = notes.Close() }) // It was read only.
-	// The kernel makes one event of several that are alike: what is closed in between keeps them apart.
+	tb.Cleanup(func() { _ = notes.Close() }) // It was only read.
+	// The kernel merges several identical events: the close events in between keep them apart.
 	if _, err := unix.InotifyAddWatch(fd, dir, unix.IN_OPEN|unix.IN_CLOSE); err != nil {
 		tb.Fatal(err)
 	}
@@ -54,12 +54,12 @@ func opened(tb testing.TB, dir string) (count func() (self, files int)) {
 	}
 }
 
-// A page of what there is, or of what is unwell, costs about as much as it shows, however much there is. The first of
-// all reads everything, so that it is known while the share is away.
+// A page of volumes, or of unwell ones, costs about as much as it shows, however many there are. Only the first page
+// reads everything, so that it is known while the share is away.
 func TestPagesReadWhatTheyShow(t *testing.T) {
 	const volumes = 400
 	w := newWorld(t)
-	w.quiet(specOf("x")) // Nobody else reads records.
+	w.quiet(specOf("x")) // Nothing else reads records.
 	for i := range volumes {
 		w.make(in(fmt.Sprintf("v%d", i), fmt.Sprintf("d%d", i), "retain"))
 		w.must(os.Remove(w.path(fmt.Sprintf("d%d", i))))
@@ -79,8 +79,8 @@ func TestPagesReadWhatTheyShow(t *testing.T) {
 		}
 		return len(found), next
 	}
-	// Records are read 64 at a time, however small the page is. Of what is unwell a second look is at twice as many, and
-	// each that is shown, or shows that there are more, is read once more.
+	// Records are read 64 at a time, however small the page is. For unwell volumes a second round lists twice as many, and
+	// each volume that is shown, or shows that there are more, is read once more.
 	const read = 64
 	for name, row := range map[string]struct {
 		page func(backends.Page) (int, string)

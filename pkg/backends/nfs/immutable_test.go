@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// immutable has the server refuse all changes of a file, until the function that it returns is called.
+// immutable makes the server refuse all changes of a file, until the returned function is called.
 func (w *world) immutable(path string) (undo func()) {
 	w.Helper()
 	file, err := os.Open(path)
@@ -24,7 +24,7 @@ func (w *world) immutable(path string) (undo func()) {
 	}
 }
 
-// A deletion that the server refuses says what is refused and what to look for, and the volume stays.
+// If the server refuses a deletion, the error says what is refused and what to check, and the volume stays.
 func TestDeletionOfWhatIsImmutable(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))

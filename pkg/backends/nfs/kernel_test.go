@@ -12,12 +12,12 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// exportedFlag holds what the kernel's server exports.
+// exportedFlag holds the path that the kernel's server exports.
 const exportedFlag = "exported"
 
 func exported() string { return flag.Lookup(exportedFlag).Value.String() }
 
-// testMain runs the tests, with the kernel's NFS server if it is wanted.
+// testMain runs the tests, with the kernel's NFS server if requested.
 func testMain(m *testing.M) int {
 	kernel := flag.Bool("nfsd", false,
 		"reach the stand-ins for servers through the kernel's NFS server and client: in the guest of tests/vm/run, and "+
@@ -37,8 +37,8 @@ func testMain(m *testing.M) int {
 	})
 }
 
-// newServers is a folder for the directories that stand for servers, and how they are reached: all are below what the
-// kernel's server exports, so that a path that leads out of one is not stopped by the server.
+// newServers returns a folder for the directories that stand for servers, and how they are reached. All are below the
+// directory that the kernel's server exports, so that the server does not stop a path that leads out of one.
 func newServers(tb testing.TB) (dir string, mounter func(standin.Servers) export.Mounter) {
 	tb.Helper()
 	if exported() == "" {
@@ -54,7 +54,7 @@ func newServers(tb testing.TB) (dir string, mounter func(standin.Servers) export
 	return dir, func(s standin.Servers) export.Mounter { return standin.OverKernel{Servers: s} }
 }
 
-// noticed waits until the client has noticed what was changed on the server.
+// noticed waits until the client has noticed the changes on the server.
 func (w *world) noticed() {
 	if exported() != "" {
 		<-time.After(1500 * time.Millisecond)

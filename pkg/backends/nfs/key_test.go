@@ -12,14 +12,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// A share that has lost its key gets no other one: by that the names of its volumes would have other IDs, and nobody
-// would find them. What needs no name goes on by its handle, and once the key is back all does, without a restart.
+// A share that has lost its key gets no new one: otherwise the names of its volumes would have other IDs, and could not
+// be found. Calls without a name continue by handle. Once the key is restored, all calls work, without a restart.
 func TestAShareWithoutItsKey(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	v, gone, key := w.make(spec), w.make(specOf("two")).Handle, w.path(share.HomeName, "key")
 	w.shut()
 	w.must(os.Rename(key, w.path("away")))
-	w.data = t.TempDir() // Else the note has the creation refused.
+	w.data = t.TempDir() // Otherwise the note has the creation refused.
 	w.configured("x")    // It is listed then.
 	w.open()
 	const wayOut = "restore it from a backup"
@@ -48,7 +48,7 @@ func TestAShareWithoutItsKey(t *testing.T) {
 	w.fails("making it once more, with its key", err, backends.Exists)
 }
 
-// Who makes a new key by hand, as the guide says, loses the names, and no handle.
+// A new key that is created by hand, as in the guide, loses the names, but no handle.
 func TestANewKeyChangesNoHandle(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")
 	v := w.make(spec)
@@ -65,7 +65,7 @@ func TestANewKeyChangesNoHandle(t *testing.T) {
 	w.make(spec)
 }
 
-// A first start that was interrupted has left the key alone. It is taken up.
+// An interrupted first start has left only the key. It is used.
 func TestAKeyWithoutAnIdentity(t *testing.T) {
 	w := newWorld(t)
 	text := strings.Repeat("0a", 32)
@@ -77,7 +77,7 @@ func TestAKeyWithoutAnIdentity(t *testing.T) {
 	w.must(second(w.Get(t.Context(), v.Handle)))
 }
 
-// Nothing is proven while the share has another key than this process has read, or none: a volume that was made with
+// Nothing is proven while the share has another key than this process has read, or none: a volume that was created with
 // another key has another ID.
 func TestWithAnotherKeyNothingIsProven(t *testing.T) {
 	w, spec := newWorld(t), specOf("one")

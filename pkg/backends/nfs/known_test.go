@@ -10,7 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// A note that cannot be put in its place leaves nothing beside it, and what was left there before is in nobody's way.
+// A note that cannot be moved to its place leaves no draft, and an earlier draft does no harm.
 func TestNoteLeavesNoDraft(t *testing.T) {
 	w := world{TB: t}
 	dir := t.TempDir()

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 )
 
-// lagging is a client that remembers for a while what it knew of files.
+// lagging is a client that caches files' attributes for a while.
 type lagging struct {
 	export.Mounter
 	lag time.Duration
@@ -23,8 +23,8 @@ func (l lagging) Open(ctx context.Context, address export.Address) (*export.Root
 	return root, err
 }
 
-// A copy of a volume begins when the client has forgotten what was before, and ends when it has noticed what was
-// changed meanwhile. Nobody writes to a snapshot. Whether a kernel's client is fresh then is seen in
+// A copy of a volume begins after the client has dropped its older cache, and ends after it has noticed the changes
+// made meanwhile. Snapshots are never written to. Whether a kernel's client is up to date then is tested in
 // tests/vm/suites/nfsdriver.
 func TestCopiesWaitForTheClient(t *testing.T) {
 	w := newWorld(t)

@@ -12,8 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// misplaced moves a record away as a deletion does that was stopped before: in the way of this version, or of an
-// earlier one.
+// misplaced moves a record away as a late deletion does, in the way of this version or of an earlier one.
 func (w *world) misplaced(r, as *record, earlierVersion bool) {
 	w.Helper()
 	to := share.At(share.Burials, burialOf(as.key()))
@@ -24,8 +23,8 @@ func (w *world) misplaced(r, as *record, earlierVersion bool) {
 	w.noticed()
 }
 
-// A deletion that came late has moved the record of a volume that was made anew, and its controller was killed. Nothing
-// is done because the volume seems not to be there: whoever comes first puts the record back.
+// A late deletion has moved the record of a volume that was created again, and its controller was killed. No call acts
+// on the volume's apparent absence: the first call puts the record back.
 func TestMisplacedRecordIsNoAbsence(t *testing.T) {
 	spec := in("one", "dir/one", deleteData)
 	for name, call := range map[string]func(w *world, now *record) error{
@@ -60,7 +59,7 @@ func TestMisplacedRecordIsNoAbsence(t *testing.T) {
 	}
 }
 
-// isWhole checks that a volume and its claim are there.
+// isWhole checks that a volume and its claim exist.
 func (w *world) isWhole(spec backends.Spec, r *record) {
 	w.Helper()
 	if v, err := w.Find(w.Context(), spec); err != nil || w.recordOf(v).key() != r.key() {
@@ -72,8 +71,8 @@ func (w *world) isWhole(spec backends.Spec, r *record) {
 	}
 }
 
-// The record of a snapshot, or of the group to which it belongs, is where a late deletion has moved it. None is made
-// under the same name, and none is deleted.
+// The record of a snapshot, or of its group, is where a late deletion has moved it. None is created under the same
+// name, and none is deleted.
 func TestMisplacedSnapshotIsNoAbsence(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("source"))
@@ -104,7 +103,7 @@ func TestMisplacedSnapshotIsNoAbsence(t *testing.T) {
 	w.fails("and again", w.DeleteSnapshot(t.Context(), member), backends.InUse)
 }
 
-// What is published, and not in its place yet, is no dead attempt's while its record is misplaced.
+// A published item that is not in its place yet does not belong to a dead attempt while its record is misplaced.
 func TestMisplacedRecordKeepsTheDraft(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)
@@ -129,7 +128,7 @@ func TestMisplacedRecordKeepsTheDraft(t *testing.T) {
 	w.isWhole(spec, r)
 }
 
-// A janitor puts back what is no trash before it removes the first tree, which may take hours.
+// A janitor puts back records that are no trash before it removes the first tree, which may take hours.
 func TestMisplacedRecordsAreFirst(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)
@@ -141,7 +140,7 @@ func TestMisplacedRecordsAreFirst(t *testing.T) {
 	w.must(os.Mkdir(w.path(share.HomeName, share.Trash, "x"), 0o755))
 	s, h := w.opened(spec)
 	j := newJanitors(w.engine)
-	j.stop() // It removes nothing any more.
+	j.stop() // It no longer removes anything.
 	if err := j.trash(s, h); !errors.Is(err, context.Canceled) {
 		t.Errorf("the round ended with %v", err)
 	}

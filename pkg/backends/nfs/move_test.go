@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// as does something as a user who may read and write only what his permissions let him, as on a server that makes
-// root nobody.
+// as runs do as a user who may read and write only what permissions allow, as on a server that maps root to nobody.
 func as(t *testing.T, user int, do func() error) error {
 	t.Helper()
 	runtime.LockOSThread() // Both IDs belong to the thread.
@@ -23,7 +22,7 @@ func as(t *testing.T, user int, do func() error) error {
 	return errors.Join(err, unix.Setfsuid(0))
 }
 
-// A directory that its owner may not write to moves, and has the mode that it had, wherever it is in the end.
+// A directory without write permission for its owner moves, and keeps its mode, wherever it is in the end.
 func TestMovedDirectoriesKeepTheirModes(t *testing.T) {
 	w := world{TB: t}
 	const user = 4242

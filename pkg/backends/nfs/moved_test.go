@@ -15,7 +15,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// laidOut waits until a janitor has looked at the whole trash, and lets none look any more.
+// laidOut waits until a janitor has checked the whole trash, and stops all further looks.
 func (w *world) laidOut() {
 	w.Helper()
 	_, h := w.opened(specOf("x"))
@@ -25,8 +25,8 @@ func (w *world) laidOut() {
 	w.must(w.janitors.close(ctx))
 }
 
-// However much is in the trash, what is made and removed does not have its names listed: and those of the burials,
-// which are few, a known number of times.
+// However much is in the trash, creating and removing items does not list its names. The names of the burials, which
+// are few, are listed a known number of times.
 func TestCallsListNoTrash(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("zero"))
@@ -58,8 +58,8 @@ func TestCallsListNoTrash(t *testing.T) {
 	}
 }
 
-// A share of an earlier version of the driver has no folder for burials. It gets one with the first deletion, or with
-// the janitor's first look; and without room for one what is deleted goes to the trash at once.
+// A share of an earlier version of the driver has no folder for burials. The first deletion, or the janitor's first
+// look, creates it. Without room for one, deleted items move to the trash at once.
 func TestShareWithoutBurials(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))
@@ -80,7 +80,7 @@ func TestShareWithoutBurials(t *testing.T) {
 	}
 }
 
-// On a share that is full nothing can be made, and all can be deleted.
+// On a full share nothing can be created, but everything can be deleted.
 func TestFullShareWithoutBurials(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))
@@ -110,8 +110,8 @@ func TestFullShareWithoutBurials(t *testing.T) {
 	w.shut()
 }
 
-// The folder of the burials is gone, and was there. That is no share of an earlier version, and a record that may have
-// been in it is no absence. The janitor makes it again.
+// The folder of the burials existed and is gone. So this is no share of an earlier version, and a record that may have
+// been in it is not absent. The janitor creates it again.
 func TestMissingBurialsAreNoAbsence(t *testing.T) {
 	spec := in("one", "dir/one", deleteData)
 	for name, call := range map[string]func(w *world, now *record) error{
@@ -137,7 +137,7 @@ func TestMissingBurialsAreNoAbsence(t *testing.T) {
 	}
 }
 
-// The folder of the trash is gone. A deletion does not say that it has succeeded until there is one again.
+// The folder of the trash is gone. A deletion does not report success until there is one again.
 func TestDeletionWithoutATrash(t *testing.T) {
 	w, _ := watched(t)
 	v := w.make(in("one", "dir/one", deleteData))
@@ -151,9 +151,9 @@ func TestDeletionWithoutATrash(t *testing.T) {
 	}
 }
 
-// Once the trash was looked at, a record that a late deletion of this version moves away is still no absence; and one
-// of an earlier version, which may be stopped for as long, lets no deletion say that there is nothing, nor is it
-// proven.
+// After the trash was checked, a record that a late deletion of this version moves away is still not absent. A late
+// deletion of an earlier version, which may be stopped for as long, does not make a deletion report that nothing
+// exists, and nothing is proven.
 func TestMovedAfterTheTrashWasLookedAt(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)
@@ -175,8 +175,7 @@ func TestMovedAfterTheTrashWasLookedAt(t *testing.T) {
 	w.isWhole(spec, now)
 }
 
-// A record was moved away and cannot be read there, so that nobody can tell whose it is. Nothing is done because there
-// is no record.
+// A record was moved away and cannot be read there, so its owner is unknown. No call acts on the absence of the record.
 func TestUnreadableBurialIsNoAbsence(t *testing.T) {
 	spec := in("one", "dir/one", deleteData)
 	for name, spoil := range damages() {
@@ -211,8 +210,8 @@ func TestUnreadableBurialIsNoAbsence(t *testing.T) {
 	}
 }
 
-// A record in the trash cannot be read. That concerns calls for the ID in its name, which look at the whole trash until
-// it is gone or can be read: others do not look there.
+// A record in the trash cannot be read. That concerns calls for the ID in its name. They look at the whole trash until
+// it is gone or can be read; other calls do not.
 func TestUnreadableTrashConcernsItsOwnIDOnly(t *testing.T) {
 	w := newWorld(t)
 	spec := in("bad", "dir/bad", deleteData)
@@ -245,7 +244,7 @@ func TestUnreadableTrashConcernsItsOwnIDOnly(t *testing.T) {
 	}
 }
 
-// A call finds a record that it cannot lay. The janitor is told, and tries it again without that anybody asks.
+// A call finds a record that it cannot lay. The janitor is told, and tries again without any further call.
 func TestWhatIsNotLaidWakesTheJanitor(t *testing.T) {
 	w, _ := watched(t)
 	spec := in("one", "dir/one", deleteData)

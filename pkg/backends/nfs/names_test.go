@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// tamper changes a record, as whoever can write on the share may.
+// tamper changes a record, as a user with write access to the share may.
 func (w *world) tamper(folder, id string, change func(r *record)) {
 	w.Helper()
 	path := w.path(share.HomeName, folder, id+suffix)
@@ -26,7 +26,7 @@ func (w *world) tamper(folder, id string, change func(r *record)) {
 	w.must(os.WriteFile(path, data, 0o600))
 }
 
-// forgeries are handles that a record must not tell, made of its own and another's.
+// forgeries returns handles that a record must not contain, made from its own and another's.
 func forgeries() map[string]func(h handle, other string) string {
 	all := map[string]func(h handle, other string) string{
 		"no handle": func(handle, string) string { return "x" }, "nothing": func(handle, string) string { return "" },
@@ -54,7 +54,7 @@ func forgeries() map[string]func(h handle, other string) string {
 	return all
 }
 
-// twoShares has the world's share in the configuration, and another one with a volume.
+// twoShares returns a world with two configured shares, its own and another one.
 func twoShares(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -67,11 +67,11 @@ func twoShares(t *testing.T) *world {
 	return w
 }
 
-// TestRecordsProveTheirHandles changes the handle in a record, and nothing else. The record is a damaged one then: a
-// list ends, whatever the size of its pages, and no call is led elsewhere.
+// TestRecordsProveTheirHandles changes only the handle in a record. The record is damaged then: a list ends, whatever
+// the size of its pages, and no call is redirected.
 func TestRecordsProveTheirHandles(t *testing.T) {
 	for name, forge := range forgeries() {
-		for _, which := range []string{"first", "last"} { // of those on the share
+		for _, which := range []string{"first", "last"} { // of the records on the share
 			t.Run(name+" in the "+which, func(t *testing.T) {
 				w := twoShares(t)
 				bad, well, beside := w.make(onShare("a", "one")), w.make(onShare("b", "one")), w.make(onShare("c", "two"))
@@ -87,10 +87,10 @@ func TestRecordsProveTheirHandles(t *testing.T) {
 				case !aboutIt:
 					w.lists(bad.Handle, well.Handle, beside.Handle)
 					w.isUnwell(bad.Handle, "RecordUnreadable")
-				case strings.HasPrefix(where, "@"): // It may have been given out, while the configuration was another.
+				case strings.HasPrefix(where, "@"): // It may have been made under another configuration.
 					w.lists(forged, well.Handle, beside.Handle)
 					w.isUnwell(forged, "ShareUnreachable")
-				default: // The share may have that address, too.
+				default: // The share may also have that address.
 					w.lists(forged, well.Handle, beside.Handle)
 					w.areWell(forged, well.Handle, beside.Handle)
 				}
@@ -105,7 +105,7 @@ func TestRecordsProveTheirHandles(t *testing.T) {
 	}
 }
 
-// TestRecordsProveOtherHandles changes what a record tells of other things.
+// TestRecordsProveOtherHandles changes the handles of other items in a record.
 func TestRecordsProveOtherHandles(t *testing.T) {
 	w := twoShares(t)
 	v := w.make(onShare("a", "one"))
@@ -155,8 +155,8 @@ func TestRecordsProveOtherHandles(t *testing.T) {
 	}
 }
 
-// TestHandlesOfFormerNames has volumes whose handles name the share otherwise than it is reached by now: they stay what
-// they are while the configuration, or the note of what was used, has that name.
+// TestHandlesOfFormerNames has volumes whose handles have another name of the share than its current one. They stay
+// valid while the configuration, or the note of used shares, has that name.
 func TestHandlesOfFormerNames(t *testing.T) {
 	w := newWorld(t)
 	byAddress := w.make(specOf("address"))
@@ -184,8 +184,8 @@ func TestHandlesOfFormerNames(t *testing.T) {
 	}
 }
 
-// TestHandlesOfConfiguredShares finds volumes by another name of their share than their handles have, before that one
-// was ever asked which share it is.
+// TestHandlesOfConfiguredShares finds volumes by another name of their share than that in their handles, before the
+// share of that name was ever asked for its identity.
 func TestHandlesOfConfiguredShares(t *testing.T) {
 	w := newWorld(t)
 	w.must(os.Symlink(testServer, filepath.Join(filepath.Dir(filepath.Dir(w.root)), "alias.test")))
@@ -211,7 +211,7 @@ func (w *world) areWell(handles ...string) {
 	}
 }
 
-// isUnwellFor checks that one volume is unwell, whose record says what to do.
+// isUnwellFor checks that one volume is unwell, and that the message says what to do.
 func (w *world) isUnwellFor(says string) {
 	w.Helper()
 	unwell, _, err := w.ListHealth(w.Context(), backends.Page{})

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// beforeTheEndOf does something while the server does not show what has a name in the driver's directory, as while it
-// exports another one. It shows that again once somebody has looked there in vain, and asks which share this is.
+// beforeTheEndOf runs do while the server hides an entry of the driver's directory, as if it exported another one. It
+// shows the entry again after the first failed lookup, when the identity is checked.
 func (w *world) beforeTheEndOf(t *testing.T, slow *stall.Server, hidden string, do func() error) error {
 	t.Helper()
 	path := w.path(share.HomeName, hidden)
@@ -29,8 +29,8 @@ func (w *world) beforeTheEndOf(t *testing.T, slow *stall.Server, hidden string, 
 	return <-ended
 }
 
-// A server exports something else for a moment, which ends between a look for a record and the look whether this is the
-// right share. That the record was not there says nothing.
+// A server exports something else for a moment. That ends between the lookup of a record and the check whether this is
+// the right share. So the absence of the record says nothing.
 func TestOutageThatEndsMeanwhile(t *testing.T) {
 	const attempt = "00000000000000000000000000000000-0000000000000000"
 	spec := onSlow("one")

@@ -7,8 +7,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// A controller that is stopped in the middle of an expansion, while another deletes the volume and makes it anew or
-// not, neither replaces the record of the new one nor brings the old one back.
+// A controller is stopped in the middle of an expansion, while another deletes the volume and may create it again. When
+// the first resumes, it neither replaces the record of the new volume nor brings the old one back.
 func TestDeposedExpansion(t *testing.T) {
 	for _, anew := range []bool{true, false} {
 		t.Run(fmt.Sprint("made anew ", anew), func(t *testing.T) {
@@ -49,13 +49,13 @@ func (d *deposed) overtakenExpansion(n int, anew bool) bool {
 	return stopped
 }
 
-// A controller that is stopped in the middle of making a volume, while another makes it, and deletes it or not, leaves
-// the other's alone, and leaves nothing.
+// A controller is stopped in the middle of creating a volume, while another creates it and may delete it. When the
+// first resumes, it does not touch the other's volume, and leaves nothing.
 func TestDeposedCreation(t *testing.T) {
 	for _, deleted := range []bool{false, true} {
 		t.Run(fmt.Sprint("deleted ", deleted), func(t *testing.T) {
 			d := newDeposed(t)
-			d.make(onSlow("zero")) // makes the driver's directory
+			d.make(onSlow("zero")) // creates the driver's directory
 			n := 0
 			for d.overtakenCreation(n, deleted) {
 				n++
@@ -94,15 +94,15 @@ func (d *deposed) overtakenCreation(n int, deleted bool) bool {
 	return stopped
 }
 
-// A deletion finds nothing, since an earlier call publishes the volume first just before its token is taken away. It
-// does not say that the volume is gone.
+// A deletion finds nothing, because an earlier call publishes the volume just before its token is removed. The deletion
+// does not report that the volume is gone.
 func TestDeletionBesideAPublication(t *testing.T) {
 	d := newDeposed(t)
-	d.make(onSlow("zero")) // makes the driver's directory
+	d.make(onSlow("zero")) // creates the driver's directory
 	m, r := d.attempt(onSlow("one"))
 	d.neverLed = true
 	var failed error
-	stopped := d.overtaken(1, func(e *controllerSide) error { // It has found nothing, and makes its permit.
+	stopped := d.overtaken(1, func(e *controllerSide) error { // It has found nothing, and creates its permit.
 		d.fails("the first call", e.Delete(d.Context(), r.Handle), backends.Busy, errOvertaken.Error())
 		failed = e.Delete(d.Context(), r.Handle)
 		return failed

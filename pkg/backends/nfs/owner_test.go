@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// Two controllers never have one name at a time, also where nothing can be written any more. A node takes none.
+// Two controllers never have one name at a time, even if nothing can be written any more. A node takes no name.
 func TestOneControllerHasTheName(t *testing.T) {
 	options := backends.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	first := permitsOf(t, options)
@@ -36,7 +36,7 @@ func TestOneControllerHasTheName(t *testing.T) {
 	permitsOf(t, options)
 }
 
-// permitsOf has the name until the end of the test, or until it is closed.
+// permitsOf holds the name until the end of the test, or until it is closed.
 func permitsOf(t *testing.T, options backends.Options) *permits {
 	t.Helper()
 	p, err := openPermits(options)
@@ -47,7 +47,7 @@ func permitsOf(t *testing.T, options backends.Options) *permits {
 	return p
 }
 
-// Half a name is none, and is replaced by one that is kept.
+// An incomplete name is not used, and is replaced by one that is saved.
 func TestHalfANameIsNone(t *testing.T) {
 	options := backends.Options{DataDir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	if err := os.WriteFile(filepath.Join(options.DataDir, ownerFile), []byte("0123"), 0o600); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// counted asks as a sidecar does, and counts how often it is turned away because another controller was called.
+// counted retries as a sidecar does, and counts how often it is turned away because another controller was called.
 func (w *world) counted(turned *int, what string, call func() error) {
 	w.Helper()
 	w.ask(what, func() error {
@@ -24,13 +24,13 @@ func (w *world) counted(turned *int, what string, call func() error) {
 	})
 }
 
-// peers are controllers of one share, each of which is called by another sidecar.
+// peers are controllers of one share, each of which serves another sidecar.
 type peers struct {
 	volumes, snapshots, changes *world
 	turned                      int // calls that were turned away because another controller was called
 }
 
-// made makes a volume.
+// made creates a volume.
 func (p *peers) made(name string, call func(spec backends.Spec) (*backends.Volume, error)) (v *backends.Volume) {
 	p.volumes.Helper()
 	spec := in(name, name, deleteData)
@@ -39,7 +39,7 @@ func (p *peers) made(name string, call func(spec backends.Spec) (*backends.Volum
 	return v
 }
 
-// round has each of them called in turn.
+// round calls each of them in turn.
 func (p *peers) round(ctx context.Context, name string) {
 	p.volumes.Helper()
 	v := p.made(name, func(spec backends.Spec) (*backends.Volume, error) { return p.volumes.Create(ctx, spec) })
@@ -70,8 +70,8 @@ func (p *peers) round(ctx context.Context, name string) {
 	p.volumes.counted(&p.turned, "deleting the source", func() error { return p.volumes.Delete(ctx, v.Handle) })
 }
 
-// Each sidecar has a leader of its own, so that several controllers are called at a time. They turn none of each
-// other's calls away.
+// Each sidecar has its own leader, so that several controllers are called at a time. They turn none of each other's
+// calls away.
 func TestPeersTurnNobodyAway(t *testing.T) {
 	w := newWorld(t)
 	p := &peers{volumes: w, snapshots: w.otherWorld(), changes: w.otherWorld()}
@@ -84,7 +84,7 @@ func TestPeersTurnNobodyAway(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// A copy that waits for its turn is made, though another controller is called for others of its kind meanwhile.
+// A copy that waits for its turn is made, even if another controller is called for others of its kind meanwhile.
 func TestWaitingCopySurvivesAHandOver(t *testing.T) {
 	w := newWorld(t)
 	other := w.otherWorld()
@@ -116,8 +116,7 @@ func TestWaitingCopySurvivesAHandOver(t *testing.T) {
 	w.tidy(1, copies+1)
 }
 
-// A permit that a controller of an earlier version has is one for all calls: it is taken away, and whoever is called
-// next asks again.
+// A permit of a controller of an earlier version is for all calls: it is removed, and the next caller retries.
 func TestPermitOfAnEarlierVersion(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.Delete(t.Context(), w.make(specOf("one")).Handle))

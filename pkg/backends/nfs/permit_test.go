@@ -14,14 +14,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// maker makes a thing of one kind on a share with a volume and a snapshot, and removes it.
+// maker creates an item of one kind on a share with a volume and a snapshot, and removes it.
 type maker struct {
 	make func(ctx context.Context, e *controllerSide) (handle string, err error)
 	find func(ctx context.Context, e *controllerSide) (handle string, err error)
 	drop func(ctx context.Context, e *controllerSide, handle string) error
 }
 
-// makers are for all that can be made of a volume and a snapshot.
+// makers returns one for each kind of item that can be created from a volume and a snapshot.
 func makers(volume, snapshot string) map[string]maker {
 	spec := onSlow("made")
 	spec.Parameters.(*Parameters).SubDir = "dir/made"
@@ -81,8 +81,8 @@ func handleOf(v *backends.Volume, err error) (string, error) {
 	return v.Handle, nil
 }
 
-// What others have made and deleted while a controller was stopped does not come back when that goes on, whatever it is
-// and wherever the controller was: also where it hears of the call only then. What it is asked for after that it makes.
+// Others create and delete an item while a controller is stopped. When that resumes, at any step, the item does not
+// come back, whatever its kind. This includes a controller that receives the call only then. It executes later calls.
 func TestDeposedControllerMakesNothingThatIsDeleted(t *testing.T) {
 	for kind, least := range map[string]int{"volume": 7, "clone": 10, "restored": 10, "snapshot": 9, "group": 12} {
 		t.Run(kind, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestDeposedControllerMakesNothingThatIsDeleted(t *testing.T) {
 	}
 }
 
-// madeLate has a controller make something that others make and delete while it is stopped at its n-th change. It
-// returns false when it makes less.
+// madeLate makes a controller create an item that others create and delete while it is stopped at its n-th change. It
+// returns false if it makes fewer.
 func (d *deposed) madeLate(n int, m maker) bool {
 	d.Helper()
 	drop := func() {
@@ -129,8 +129,8 @@ func (d *deposed) madeLate(n int, m maker) bool {
 	return stopped
 }
 
-// A controller that is stopped just before it gets its permit, while another is called, has none that counts when it
-// goes on.
+// A controller that is stopped just before it gets its permit, while another is called, has no valid permit when it
+// resumes.
 func TestDeposedControllerGetsNoPermit(t *testing.T) {
 	d := newDeposed(t)
 	m := makers(d.make(onSlow("source")).Handle, "")["snapshot"]
@@ -159,13 +159,14 @@ func TestDeposedControllerGetsNoPermit(t *testing.T) {
 	}
 }
 
-// Who takes the permit of another away, just as that makes a token of it, takes away the one that it has then too.
+// A controller removes another's permit just as that is turned into a token. It also removes the permit that the other
+// has then.
 func TestPermitThatIsSpentMeanwhile(t *testing.T) {
 	d := newDeposed(t)
 	v := d.make(onSlow("one"))
 	m, r := d.planned(onSlow("other"))
 	d.neverLed = true
-	took := d.overtaken(2, func(e *controllerSide) error { // It makes its own permit, and removes the other's.
+	took := d.overtaken(2, func(e *controllerSide) error { // It creates its own permit, and removes the other's.
 		d.fails("the first call", e.Delete(d.Context(), v.Handle), backends.Busy, errOvertaken.Error())
 		return e.Delete(d.Context(), v.Handle)
 	}, func() { d.must(m.begin(r)) })
@@ -176,8 +177,8 @@ func TestPermitThatIsSpentMeanwhile(t *testing.T) {
 	}
 }
 
-// A share that has no file left for a permit is full: nobody is at work there, and who waits would wait for ever. What
-// needs no permit goes on, so that something can become free.
+// A share without a free file for a permit is full: no controller works there, and waiting would never end. Calls that
+// need no permit continue, so that space can become free.
 func TestNoRoomForAPermit(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=64"))

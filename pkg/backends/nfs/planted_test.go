@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// plant puts a symlink in the place of one of the driver's own folders, which the server keeps as name.
+// plant replaces one of the driver's own folders by a symlink; the server keeps the folder under another name.
 func (w *world) plant(folder, target string) {
 	w.Helper()
 	w.must(os.Rename(w.path(share.HomeName, folder), w.path(share.HomeName, folder+"-before")))
@@ -20,9 +20,8 @@ func (w *world) plant(folder, target string) {
 	w.noticed()
 }
 
-// Somebody who can write on the server puts a symlink in the place of a folder of the driver's own. What the janitor
-// would remove there, and what a deletion would move there, is elsewhere: on another share, or on the machine of the
-// controller.
+// A user with write access to the server replaces a folder of the driver's own by a symlink. Then the janitor's
+// removals and a deletion's moves would happen elsewhere: on another share, or on the controller's machine.
 func TestPlantedFoldersLeadNowhere(t *testing.T) {
 	for _, folder := range []string{share.Staging, share.Trash} {
 		for name, elsewhere := range map[string]func(w *world) string{
@@ -60,7 +59,7 @@ func TestPlantedFoldersLeadNowhere(t *testing.T) {
 	}
 }
 
-// A record in staging, or among the volumes, that is another's is believed by nobody.
+// Another item's record in staging, or among the volumes, is not trusted.
 func TestRecordsProveTheirNames(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("pvc-1", "mine", deleteData))

@@ -16,11 +16,11 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// lettingIn is a server that lets this node mount some paths only.
+// lettingIn is a server that lets this node mount only some paths.
 type lettingIn struct {
 	export.Mounter
 	lets    func(path string) bool
-	failure error // of all others
+	failure error // for all other paths
 }
 
 func (l lettingIn) Open(ctx context.Context, address export.Address) (*export.Root, error) {
@@ -30,14 +30,14 @@ func (l lettingIn) Open(ctx context.Context, address export.Address) (*export.Ro
 	return l.Mounter.Open(ctx, address)
 }
 
-// exporting has the pipeline mount what the node finds, whatever stands for the server.
+// exporting returns exports for the pipeline to mount, whatever the stand-in for the server.
 type exporting struct{ export.Mounter }
 
 func (e exporting) Source(_ context.Context, address export.Address, dir string) (backends.Source, error) {
 	return backends.Export{FSType: "nfs4", Source: address.Below(dir)}, nil
 }
 
-// planted is a world with a pod that has a volume, and has made links there.
+// planted returns a world with a pod that has a volume with links.
 func planted(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -54,14 +54,14 @@ func planted(t *testing.T) *world {
 	return w
 }
 
-// static is what the node finds for a static volume.
+// static returns the node's source of a static volume.
 func (w *world) static(at, dir string) (backends.Source, error) {
 	w.Helper()
 	return w.node.Source(w.Context(), backends.Attachment{Handle: "by-hand", Type: backends.Mount,
 		Attributes: map[string]string{"server": testServer, "share": at, "subDir": dir}})
 }
 
-// mounts has a node mount a static volume, as the kernel does it, and look at what that is.
+// mounts makes a node mount a static volume, as the kernel does it, and prove it.
 func (w *world) mounts(at, dir string) error {
 	w.Helper()
 	source, err := w.static(at, dir)
@@ -71,7 +71,7 @@ func (w *world) mounts(at, dir string) error {
 	return w.proven(source, path.Join(at, dir))
 }
 
-// proven has a source's proof look at what is mounted from a path of the server.
+// proven runs a source's proof on the mount of a path of the server.
 func (w *world) proven(source backends.Source, from string) error {
 	w.Helper()
 	root, err := w.mount.Open(w.Context(), export.Address{Server: testServer, Path: from})
@@ -90,8 +90,8 @@ func (w *world) refuses(at, dir string) {
 	}
 }
 
-// TestStaticVolumesOverPlantedLinks has a PersistentVolume name a path over a link that a pod has made in its volume:
-// the kernel follows it when it mounts. It is seen by a node that knows the share, and by one that knows of none.
+// TestStaticVolumesOverPlantedLinks has a PersistentVolume with a path over a link that a pod has created in its
+// volume: the kernel follows it when it mounts. A node notices that whether it knows the share or no share at all.
 func TestStaticVolumesOverPlantedLinks(t *testing.T) {
 	named := ShareConfig{Name: "one", Server: testServer, Share: testShare}
 	for name, open := range map[string]func(w *world){
@@ -122,8 +122,8 @@ func TestStaticVolumesOverPlantedLinks(t *testing.T) {
 	}
 }
 
-// TestLinkToRootOfNewShare has a link lead to the root of a share that has no volume yet: what is mounted there would
-// have the driver's directory later.
+// TestLinkToRootOfNewShare has a link to the root of a share that has no volume yet: the driver's directory would later
+// appear in its mount.
 func TestLinkToRootOfNewShare(t *testing.T) {
 	w := newWorld(t)
 	w.mount = exporting{w.mount}
@@ -146,8 +146,8 @@ func TestDeepStaticVolumeIsRefused(t *testing.T) {
 	}
 }
 
-// TestOwnDirectoryIsRefused has a node that may not mount what is above the links: there it is the directory itself
-// that tells. A server that does not answer is no such server.
+// TestOwnDirectoryIsRefused has a node that may not mount the directories above the links: there the directory itself
+// shows what it is. A server that does not answer is another case.
 func TestOwnDirectoryIsRefused(t *testing.T) {
 	for failure, want := range map[error]backends.Kind{unix.EACCES: backends.Invalid, unix.ENOENT: backends.Invalid,
 		unix.ETIMEDOUT: backends.Unavailable} {
@@ -167,15 +167,15 @@ func TestOwnDirectoryIsRefused(t *testing.T) {
 	}
 }
 
-// in is the world of a part of the test.
+// in returns the world for a subtest.
 func (w *world) in(t *testing.T) *world {
 	within := *w
 	within.TB = t
 	return &within
 }
 
-// TestMountedIsProven swaps a directory for a link after the node has looked at it: what the kernel mounts then is not
-// the volume.
+// TestMountedIsProven swaps a directory for a link after the node has looked at it: the kernel then mounts something
+// else than the volume.
 func TestMountedIsProven(t *testing.T) {
 	w := newWorld(t)
 	w.mount = exporting{w.mount}
@@ -204,7 +204,7 @@ func TestMountedIsProven(t *testing.T) {
 			w.must(proves())
 			place, away := w.path(row.dir), w.path("mine", "away")
 			w.must(os.Rename(place, away))
-			for _, target := range []string{"../" + share.HomeName, "away"} { // The second is what it was, by a link.
+			for _, target := range []string{"../" + share.HomeName, "away"} { // The second is the same directory, by a link.
 				w.must(os.Symlink(target, place))
 				w.noticed()
 				w.fails("a link to "+target, proves(), backends.Unavailable)
@@ -220,9 +220,9 @@ func TestMountedIsProven(t *testing.T) {
 	}
 }
 
-// TestRootOfHandleIsProven has a pod make a share's records in its volume, and a PersistentVolume name that share by a
-// handle of its own. When the node has looked, the root is swapped for a link: what is mounted then is the driver's
-// own, and the share that is mounted anew for the proof is that, too.
+// TestRootOfHandleIsProven has a pod that writes a share's records in its volume, and a PersistentVolume with a handle
+// for that share. After the node's look, the root is swapped for a link. Then the driver's own directory is mounted,
+// and the new mount of the share for the proof leads there too.
 func TestRootOfHandleIsProven(t *testing.T) {
 	w := newWorld(t)
 	w.mount = exporting{w.mount}
@@ -259,7 +259,7 @@ func TestRootOfHandleIsProven(t *testing.T) {
 	}
 }
 
-// TestRecordsAreNotMounted has records appear in what the node has looked at.
+// TestRecordsAreNotMounted makes records appear in a directory after the node's look.
 func TestRecordsAreNotMounted(t *testing.T) {
 	w := planted(t)
 	source, err := w.static(testShare+"/mine/plain", "")
@@ -269,8 +269,7 @@ func TestRecordsAreNotMounted(t *testing.T) {
 	w.fails("the records", w.proven(source, testShare+"/"+share.HomeName), backends.Unavailable, share.HomeName)
 }
 
-// TestKnownShareThatMayNotBeMounted has a node that may mount a directory of a share of its configuration, and not the
-// share.
+// TestKnownShareThatMayNotBeMounted has a node that may mount a directory of a configured share, but not the share.
 func TestKnownShareThatMayNotBeMounted(t *testing.T) {
 	w := planted(t)
 	w.config = &Config{Shares: []ShareConfig{{Name: "one", Server: testServer, Share: testShare}}}
@@ -282,7 +281,7 @@ func TestKnownShareThatMayNotBeMounted(t *testing.T) {
 }
 
 // TestDirectoriesAboveAreNotKept looks at each directory above a static volume, and leaves none mounted that is no
-// share's.
+// share.
 func TestDirectoriesAboveAreNotKept(t *testing.T) {
 	w := planted(t)
 	w.must(w.mounts(testShare+"/mine/plain", ""))
@@ -293,8 +292,8 @@ func TestDirectoriesAboveAreNotKept(t *testing.T) {
 	}
 }
 
-// TestOtherDirectoryIsNotProven has the path lead to the right directory before and after what was mounted is looked
-// at, and something else mounted.
+// TestOtherDirectoryIsNotProven has a path that leads to the right directory before and after the look at the mount,
+// but another directory is mounted.
 func TestOtherDirectoryIsNotProven(t *testing.T) {
 	w := planted(t)
 	source, err := w.static(testShare+"/mine/plain", "")
@@ -313,12 +312,12 @@ func (w *world) mountTmpfs(elements ...string) {
 	w.Cleanup(func() { w.must(unix.Unmount(dir, unix.MNT_DETACH)) })
 }
 
-// TestOtherFilesystemIsNotProven has a directory of the same number on another filesystem, as whoever makes directories
-// there can bring about.
+// TestOtherFilesystemIsNotProven has a directory with the same inode number on another filesystem, as an attacker who
+// creates directories there can achieve.
 func TestOtherFilesystemIsNotProven(t *testing.T) {
 	w := newWorld(t)
 	w.mountTmpfs("one")
-	<-time.After(20 * time.Millisecond) // Stimulus: the second is made later, by the kernel's clock.
+	<-time.After(20 * time.Millisecond) // Stimulus: the second is created later, by the kernel's clock.
 	w.mountTmpfs("other")
 	one, err := os.Open(w.path("one"))
 	w.must(err)
@@ -341,8 +340,8 @@ func TestOtherFilesystemIsNotProven(t *testing.T) {
 	w.fails("the one", w.prove(t.Context(), at("/other"), one), backends.Unavailable)
 }
 
-// TestStaticVolumesOnAnotherFilesystem has the server show a filesystem below the share: its directories can be static
-// volumes, and links there lead nowhere either.
+// TestStaticVolumesOnAnotherFilesystem has a server that shows a filesystem below the share: its directories can be
+// static volumes, and links there lead nowhere either.
 func TestStaticVolumesOnAnotherFilesystem(t *testing.T) {
 	w := newWorld(t)
 	w.mount = exporting{w.mount}

@@ -12,7 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// attempt begins one at a volume, and leaves it when its draft is whole and its directory is claimed.
+// attempt begins an attempt at a volume, and leaves it when its draft is complete and its directory is claimed.
 func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	w.Helper()
 	m, r := w.planned(spec)
@@ -21,7 +21,7 @@ func (w *world) attempt(spec backends.Spec) (*making, *record) {
 	return m, r
 }
 
-// planned is an attempt at a volume that has a permit, and no token yet.
+// planned returns an attempt at a volume that has a permit, but no token yet.
 func (w *world) planned(spec backends.Spec) (*making, *record) {
 	w.Helper()
 	m := w.making(spec, volumeCalls)
@@ -32,7 +32,7 @@ func (w *world) planned(spec backends.Spec) (*making, *record) {
 	return m, r
 }
 
-// making is something on its way on the share of a spec, for calls of a class, which have a permit.
+// making returns an unfinished item on the share of a spec, with a permit for calls of a class.
 func (w *world) making(spec backends.Spec, c class) *making {
 	w.Helper()
 	p, err := w.target(spec)
@@ -44,7 +44,7 @@ func (w *world) making(spec backends.Spec, c class) *making {
 	return m
 }
 
-// halfPublished is an attempt whose process ended between the link and what follows.
+// halfPublished returns an attempt whose process ended between the link and the moves.
 func (w *world) halfPublished(spec backends.Spec) (*making, *record) {
 	w.Helper()
 	m, r := w.attempt(spec)
@@ -52,7 +52,7 @@ func (w *world) halfPublished(spec backends.Spec) (*making, *record) {
 	return m, r
 }
 
-// What is published is put in its place by whoever comes next.
+// The next process moves a published item to its place.
 func TestPublishedAndNotYetInPlace(t *testing.T) {
 	spec := in("one", "dir/one", deleteData)
 	for name, next := range map[string]func(m *making, other *world, r *record) int{
@@ -103,14 +103,14 @@ func TestPublishedAndNotYetInPlace(t *testing.T) {
 	}
 }
 
-// Who has lost the token publishes nothing, also where nothing is in the way.
+// An attempt that has lost its token publishes nothing, even if nothing is in the way.
 func TestAttemptWithoutItsToken(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)
 	m, r := w.attempt(spec)
 	w.must(m.fence(m.share, m.home, r.ID, ""))
 	w.fails("publishing", m.unlessFenced(r, m.publish(t.Context(), r)), backends.Busy, "ask again")
-	w.ask("taking over the claim of the dead", func() error { // The janitor may be at it.
+	w.ask("taking over the claim of the dead", func() error { // The janitor may be working on it.
 		_, err := w.Create(t.Context(), in("two", "dir/one", deleteData))
 		return err
 	})
@@ -120,7 +120,7 @@ func TestAttemptWithoutItsToken(t *testing.T) {
 	}
 }
 
-// The claim of an attempt that is given up goes soon, also when it could not be dropped at once.
+// The claim of an attempt that is given up is dropped soon, even if it could not be dropped at once.
 func TestClaimOfWhatWasGivenUp(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.Delete(t.Context(), w.make(specOf("first")).Handle))
@@ -133,7 +133,7 @@ func TestClaimOfWhatWasGivenUp(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// What an earlier version of the driver was making is given up, wherever it had come.
+// Unfinished items of an earlier version of the driver are given up, at whatever step they are.
 func TestWhatEarlierVersionsWereMaking(t *testing.T) {
 	for _, placed := range []bool{false, true} {
 		w := newWorld(t)
@@ -155,7 +155,7 @@ func TestWhatEarlierVersionsWereMaking(t *testing.T) {
 	}
 }
 
-// Somebody has removed the draft of an attempt that has its token. It is not published without its data.
+// The draft of an attempt with a token was removed by hand. The item is not published without its data.
 func TestDraftThatSomebodyRemoved(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)
@@ -170,7 +170,7 @@ func TestDraftThatSomebodyRemoved(t *testing.T) {
 	}
 }
 
-// A copy whose draft somebody has removed is made once more by the next call.
+// The next call repeats a copy whose draft was removed by hand.
 func TestCopyThatSomebodyRemoved(t *testing.T) {
 	w := newWorld(t)
 	spec := backends.SnapshotSpec{Name: "s", Volume: w.sourceOf(3).Handle}

@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// plannedSnapshot is an attempt at a snapshot, on the share of a spec, that has a permit, and no token yet.
+// plannedSnapshot returns an attempt at a snapshot, on the share of a spec, that has a permit, but no token yet.
 func (w *world) plannedSnapshot(on backends.Spec, name, volume string) (*making, *record) {
 	w.Helper()
 	m := w.making(on, snapshotCalls)
@@ -27,7 +27,7 @@ func (w *world) plannedSnapshot(on backends.Spec, name, volume string) (*making,
 	return m, r
 }
 
-// begun is a snapshot that a controller has copied and not published yet.
+// begun returns a snapshot that a controller has copied but not published yet.
 func (w *world) begun(name string, of *backends.Volume) (*making, *record) {
 	w.Helper()
 	m, r := w.plannedSnapshot(specOf("any"), name, of.Handle)
@@ -35,8 +35,8 @@ func (w *world) begun(name string, of *backends.Volume) (*making, *record) {
 	return m, r
 }
 
-// Who is told that there is no room for a snapshot forgets it: so nothing comes of another controller's attempt either,
-// whose call was given up, when it wakes after that.
+// A caller that is refused a snapshot for lack of room forgets it. So another controller's attempt, whose call was
+// given up, creates nothing either when it resumes later.
 func TestNothingComesOfWhatFoundNoRoom(t *testing.T) {
 	w := newWorld(t)
 	w.must(unix.Mount("few", w.root, "tmpfs", 0, "nr_inodes=96"))
@@ -71,7 +71,7 @@ func TestNothingComesOfWhatFoundNoRoom(t *testing.T) {
 	w.shut()
 }
 
-// What another controller has published between the first look for it and the refusal is there.
+// An item that another controller has published between the first look for it and the refusal is reported.
 func TestPublishedBesideARefusal(t *testing.T) {
 	w := newWorld(t)
 	m, r := w.begun("s", w.make(specOf("one")))
@@ -82,8 +82,8 @@ func TestPublishedBesideARefusal(t *testing.T) {
 	w.fails("what is not there", m.refused(snapshotKind, r.ID, why), backends.Exhausted, "no room")
 }
 
-// A refusal is no last word while an attempt at the same cannot be ended, whatever keeps it from being ended: who is
-// told a last word forgets what another controller may publish yet.
+// A refusal is not final while an attempt at the same item cannot be ended, for whatever reason: after a final refusal
+// the caller forgets the item, which another controller may still publish.
 func TestARefusalIsOpenWhileAnAttemptIsLeft(t *testing.T) {
 	w := newWorld(t)
 	m, r := w.begun("s", w.make(specOf("one")))
@@ -96,7 +96,7 @@ func TestARefusalIsOpenWhileAnAttemptIsLeft(t *testing.T) {
 	w.fails("a refusal without attempts", m.refused(snapshotKind, r.ID, why), backends.OutOfRange)
 }
 
-// That there is no room is passed on as such only with the proof that nothing was made.
+// A lack of room is reported as such only with the proof that nothing was created.
 func TestWantOfRoomNeedsAProof(t *testing.T) {
 	w, full := newWorld(t), fmt.Errorf("link: %w", unix.ENOSPC)
 	w.fails("without a proof", undecided(full), backends.Unavailable, "link")

@@ -9,7 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// says writes a record that says what becomes of the data, as it was written at a time.
+// says writes a record with the given onDelete and time of writing.
 func (w *world) says(r *record, at buried, onDelete string, when time.Time) {
 	w.Helper()
 	said := *r
@@ -21,13 +21,13 @@ func (w *world) says(r *record, at buried, onDelete string, when time.Time) {
 	w.must(os.Chtimes(w.path(place), when, when))
 }
 
-// A look has found that a burial is younger than the record with the usual name, and is stopped before it makes one
-// the other. Meanwhile another look gives that name to a burial that is younger than both. It stays.
+// A look has found that a burial is younger than the record with the usual name, and is stopped before it replaces it.
+// Meanwhile another look gives that name to a burial that is younger than both. It stays.
 func TestNoRecordIsMovedOverAYounger(t *testing.T) {
 	d := newDeposed(t)
 	spec := onSlow("one")
 	r := d.recordOf(d.make(spec))
-	d.nodeOnly = true // Nobody looks by himself.
+	d.nodeOnly = true // No process looks by itself.
 	d.reopen()
 	begun := time.Now()
 	usual := buried{share.Trash, r.key() + suffix}
@@ -55,7 +55,7 @@ func TestNoRecordIsMovedOverAYounger(t *testing.T) {
 	}
 }
 
-// A look that is stopped while it has the older record aside leaves what the next one sorts, wherever it was stopped.
+// If a look is stopped while it has the older record aside, at any step, the next look repairs the result.
 func TestLooksThatStopInTheMidst(t *testing.T) {
 	d := newDeposed(t)
 	spec := onSlow("one")
@@ -92,8 +92,8 @@ func TestLooksThatStopInTheMidst(t *testing.T) {
 	}
 }
 
-// The record of what is to be removed is aside for a moment. Whoever does not find it does not go on as if it had been
-// disposed of.
+// The record of an item that is to be removed is aside for a moment. A process that does not find it does not continue
+// as if it had been disposed of.
 func TestNothingIsDisposedOfWithoutItsRecord(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "dir/one", deleteData)

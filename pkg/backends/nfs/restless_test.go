@@ -16,8 +16,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// writing appends to a log in a volume, until stop is called: again and again, and at each entry of a copy, however
-// busy the machine is.
+// writing appends to a log in a volume, until stop is called: repeatedly, and at each entry of a copy, however busy the
+// machine is.
 func (w *world) writing(volume string) (stop func()) {
 	w.Helper()
 	log, err := os.OpenFile(w.path(volume, "log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -48,7 +48,7 @@ func (w *world) writing(volume string) (stop func()) {
 	return sync.OnceFunc(func() { close(ended); writer.Wait(); w.must(log.Close()) })
 }
 
-// staged is how many bytes drafts take.
+// staged returns the number of bytes in drafts.
 func (w *world) staged() (bytes int64) {
 	_ = filepath.WalkDir(w.path(share.HomeName, share.Staging), func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -62,7 +62,7 @@ func (w *world) staged() (bytes int64) {
 	return bytes
 }
 
-// most has the most that is ever staged, until stop is called.
+// most tracks the maximum of staged bytes, until stop is called.
 func (w *world) most() (stop func() int64) {
 	most, ended := int64(0), make(chan struct{})
 	var watcher sync.WaitGroup
@@ -80,7 +80,7 @@ func (w *world) most() (stop func() int64) {
 	return func() int64 { close(ended); watcher.Wait(); return most }
 }
 
-// holdCopies has each copy that has come to so many entries wait until it is given up.
+// holdCopies makes each copy wait at the given entry until it is given up.
 func (w *world) holdCopies(entries int64) {
 	write := w.copies.entry
 	var mu sync.Mutex
@@ -102,9 +102,8 @@ func (w *world) holdCopies(entries int64) {
 	}
 }
 
-// Under a writer that never stops a snapshot and a clone are refused, with what to do, before much is copied; and made
-// once it does. A copy that is begun all the same comes to an end at its next look, for which it waits here before it
-// has much.
+// Under a writer that never stops, a snapshot and a clone are refused with advice before much is copied, and made once
+// it stops. A copy that has begun ends at its next look, for which it waits here before it has copied much.
 func TestWriterThatNeverStops(t *testing.T) {
 	w := newWorld(t)
 	w.hurry(func(p *pace) { p.look = 10 * time.Millisecond })
@@ -149,8 +148,7 @@ func TestWriterThatNeverStops(t *testing.T) {
 	w.tidy(1, 1)
 }
 
-// However rarely a volume is written to, copies that are disturbed come to an end: the wait before the next one
-// doubles.
+// However rarely a volume is written to, disturbed copies come to an end: the wait before the next one doubles.
 func TestDisturbedCopiesEnd(t *testing.T) {
 	for _, pause := range []time.Duration{3 * time.Second, time.Minute, 5 * time.Hour} {
 		var r restless
@@ -164,7 +162,7 @@ func TestDisturbedCopiesEnd(t *testing.T) {
 	}
 }
 
-// onSmallShare has a volume with so much data on a share of 64 MiB, of which copies leave 3 MiB free.
+// onSmallShare returns a volume with the given amount of data on a share of 64 MiB, of which copies leave 3 MiB free.
 func onSmallShare(t *testing.T, megabytes int) (*world, *backends.Volume) {
 	w := newWorld(t)
 	w.must(unix.Mount("small", w.root, "tmpfs", 0, "size=64m"))
@@ -179,7 +177,7 @@ func onSmallShare(t *testing.T, megabytes int) (*world, *backends.Volume) {
 	return w, v
 }
 
-// A snapshot that does not fit is refused before it takes what others need.
+// A snapshot that does not fit is refused before it takes the space that others need.
 func TestCopyThatDoesNotFit(t *testing.T) {
 	w, v := onSmallShare(t, 40)
 	most := w.most()
@@ -192,7 +190,7 @@ func TestCopyThatDoesNotFit(t *testing.T) {
 	w.shut()
 }
 
-// A copy on one share takes nothing from what another has free.
+// A copy on one share does not reduce the free space of another.
 func TestCopyOnAnotherShare(t *testing.T) {
 	w, other := newPair(t)
 	w.must(unix.Mount("small", other, "tmpfs", 0, "size=64m"))
@@ -213,7 +211,7 @@ func TestCopyOnAnotherShare(t *testing.T) {
 	w.shut()
 }
 
-// fillUp writes until there is no room for so many bytes.
+// fillUp writes until there is no room for the given number of bytes.
 func fillUp(file *os.File, bytes int) {
 	var err error
 	for err == nil {
@@ -244,8 +242,8 @@ func TestShareFillsDuringACopy(t *testing.T) {
 	w.shut()
 }
 
-// A volume that takes most of the share is made of a snapshot also when the copy takes several calls: what the copy
-// takes itself is not missing.
+// A volume that takes most of the share is created from a snapshot even if the copy takes several calls: the copy's own
+// space does not count as missing.
 func TestCopyLeavesNoRoomForItself(t *testing.T) {
 	w, v := onSmallShare(t, 12)
 	s, err := w.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})

@@ -10,8 +10,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// TestOnlyConfiguredShares names a share that the configuration lacks: in a handle, as whoever writes a
-// PersistentVolume can forge it, in a static volume, and in a class. Its server is not so much as asked.
+// TestOnlyConfiguredShares uses a share that is not configured: in a handle, which the author of a PersistentVolume can
+// forge, in a static volume, and in a class. Its server is not called.
 func TestOnlyConfiguredShares(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("there before"))
@@ -49,7 +49,7 @@ func TestOnlyConfiguredShares(t *testing.T) {
 	}
 }
 
-// TestBarredSharesAreKept has a share refused for the time of one configuration, and looked after again by the next.
+// TestBarredSharesAreKept has a share that one configuration refuses, and the next one cleans up again.
 func TestBarredSharesAreKept(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("there before"))
@@ -83,7 +83,8 @@ func TestSharesBelow(t *testing.T) {
 	}
 }
 
-// TestStaticRootIsRefused mounts what holds the driver's own directory: a pod could write records of its own there.
+// TestStaticRootIsRefused mounts a directory that holds the driver's own directory: a pod could write its own records
+// there.
 func TestStaticRootIsRefused(t *testing.T) {
 	w := newWorld(t)
 	static := func(share, dir string) error {
@@ -101,8 +102,8 @@ func TestStaticRootIsRefused(t *testing.T) {
 	w.must(static(testShare, "mine"))
 }
 
-// TestStaticRootOfKnownShareIsRefused mounts what the driver will keep its records in, or what holds that: a pod that
-// has it mounted would find them there later, and could write some of its own.
+// TestStaticRootOfKnownShareIsRefused mounts the future directory of the driver's records, or one above it: a pod would
+// find them there later, and could write its own.
 func TestStaticRootOfKnownShareIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.write("x", "deep", "share", "file")
@@ -133,8 +134,7 @@ func TestStaticRootOfKnownShareIsRefused(t *testing.T) {
 	w.fails("what holds a share of a class", static(testServer, testShare, "used"), backends.Invalid, "subDir")
 }
 
-// TestStaticRootByAnotherPath names the server, and what it exports, as nobody who knows the share calls them: the
-// records tell.
+// TestStaticRootByAnotherPath uses names of the server and its export that are not known: the records show the share.
 func TestStaticRootByAnotherPath(t *testing.T) {
 	w := newWorld(t)
 	servers := filepath.Dir(filepath.Dir(w.root))
@@ -151,7 +151,7 @@ func TestStaticRootByAnotherPath(t *testing.T) {
 	w.must(static("free"))
 }
 
-// TestFailedCreationAddsNoShare asks for a volume that cannot be made: the share is not listed for that.
+// TestFailedCreationAddsNoShare requests a volume that cannot be created: that does not make the share listed.
 func TestFailedCreationAddsNoShare(t *testing.T) {
 	w := newWorld(t)
 	spec := specOf("one")
@@ -165,7 +165,7 @@ func TestFailedCreationAddsNoShare(t *testing.T) {
 	if len(w.known.sorted()) != 1 {
 		t.Error("the share of a volume that was made is not enumerated")
 	}
-	w.data = t.TempDir() // The answer was lost with the process, and the orchestrator asks again.
+	w.data = t.TempDir() // The answer was lost with the process, and the orchestrator retries.
 	w.reopen()
 	w.leads()
 	_, err = w.Create(t.Context(), specOf("one"))

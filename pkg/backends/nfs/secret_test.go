@@ -8,8 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/secrets"
 )
 
-// TestRefusalsHideSecrets gives a secret where a mount option or a source is asked for, joined to what may stand there:
-// no comma tells that there are two. What is refused becomes an event and a line in the log.
+// TestRefusalsHideSecrets joins a secret to a mount option or a source: no comma separates the two. The refusal becomes
+// an event and a log line.
 func TestRefusalsHideSecrets(t *testing.T) {
 	w := newWorld(t)
 	secret := " password=" + secrets.Canary

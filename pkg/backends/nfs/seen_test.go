@@ -20,7 +20,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
-// onShare is a spec of a volume on a share of the configuration.
+// onShare returns the spec of a volume on a share of the configuration.
 func onShare(name, shareName string) backends.Spec {
 	spec := specOf(name)
 	spec.Parameters = &Parameters{ShareName: shareName}
@@ -35,7 +35,7 @@ func (w *world) configured(names ...string) {
 	}
 }
 
-// listed are the names of the volumes of an enumeration, in pages of so many.
+// listed returns the names of the volumes of an enumeration, in pages of the given size.
 func (w *world) listed(ctx context.Context, limit int) (names []string) {
 	w.Helper()
 	for token := ""; ; {
@@ -51,8 +51,8 @@ func (w *world) listed(ctx context.Context, limit int) (names []string) {
 	}
 }
 
-// A share has several names and addresses, of which one ends like the other, and the configuration has lost the one
-// that a volume was made by: each volume is listed, and once.
+// A share has several names and addresses, one of which is a suffix of another, and the configuration has lost the name
+// that a volume was created by. Each volume is listed, once.
 func TestShareWithSeveralNames(t *testing.T) {
 	w := newWorld(t)
 	w.must(os.Symlink(testServer, filepath.Join(filepath.Dir(filepath.Dir(w.root)), "a."+testServer)))
@@ -76,8 +76,8 @@ func TestShareWithSeveralNames(t *testing.T) {
 	}
 }
 
-// A controller whose data directory is new does not know on which shares there are volumes. It says so, until the
-// configuration does.
+// A controller with a new data directory does not know which shares have volumes. It says so, until the configuration
+// names them.
 func TestListWithoutAShare(t *testing.T) {
 	w := newWorld(t)
 	w.make(specOf("one"))
@@ -97,15 +97,14 @@ func TestListWithoutAShare(t *testing.T) {
 	}
 }
 
-// A share that does not answer keeps nobody from listing what is on the others, and what was on it when it was seen
-// last is not gone.
+// A share that does not answer prevents no list of the others, and the items that were last seen on it are not gone.
 func TestListWhileAShareIsAway(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.make(specOf("here"))
 	_, err := w.Create(t.Context(), onSlow("away"))
 	w.must(err)
 	both := []string{"away", "here"}
-	if have := w.listed(t.Context(), 500); !slices.Equal(have, both) { // Package driver asks for no more at a time.
+	if have := w.listed(t.Context(), 500); !slices.Equal(have, both) { // Package driver requests no more at a time.
 		t.Fatalf("it lists %v, want %v", have, both)
 	}
 	slow.Stop(t)
@@ -132,7 +131,7 @@ func TestListWhileAShareIsAway(t *testing.T) {
 	}
 }
 
-// unexported is a server whose other one has lost its exports: mounting fails as the kernel says it.
+// unexported has a server that has lost its exports: mounting them fails with the kernel's error.
 type unexported struct{ standin.Servers }
 
 func (m unexported) Open(ctx context.Context, address export.Address) (*export.Root, error) {
@@ -142,7 +141,7 @@ func (m unexported) Open(ctx context.Context, address export.Address) (*export.R
 	return m.Servers.Open(ctx, address)
 }
 
-// A share that the server does not export any more is away. It is not one on which there is nothing.
+// A share that the server no longer exports is away. It is not an empty share.
 func TestListWhileAShareIsNotExported(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")
@@ -155,7 +154,7 @@ func TestListWhileAShareIsNotExported(t *testing.T) {
 }
 
 // A share whose identity this process does not know is away: the rest of a list that another process began does not
-// leave it out.
+// omit it.
 func TestRestOfAListWhileAShareIsAway(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")
@@ -176,7 +175,7 @@ func TestRestOfAListWhileAShareIsAway(t *testing.T) {
 	w.fails("the rest of the list", err, backends.Unavailable, "@other")
 }
 
-// What a list remembers of a share is no more than what is there: a volume that was deleted since is not in it.
+// The remembered list of a share does not contain a volume that was deleted since.
 func TestListForgetsWhatChanges(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	v, err := w.Create(t.Context(), onSlow("one"))
@@ -195,8 +194,8 @@ func TestListForgetsWhatChanges(t *testing.T) {
 	w.fails("a list of what is not known", err, backends.Unavailable, slowServer)
 }
 
-// What lies in the trash is removed after a restart, and when the controller that put it there has ended, without that
-// anybody makes a volume on the share.
+// The trash is emptied after a restart, and after the end of the controller that filled it, without any creation of a
+// volume on the share.
 func TestTrashIsRemovedWithoutACall(t *testing.T) {
 	for name, takeover := range map[string]bool{"restart": false, "takeover": true} {
 		t.Run(name, func(t *testing.T) {
@@ -223,7 +222,7 @@ func TestTrashIsRemovedWithoutACall(t *testing.T) {
 	}
 }
 
-// Nor do drafts that a killed controller has left wait for a call.
+// Nor do drafts of a killed controller wait for a call.
 func TestDraftsAreRemovedWithoutACall(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")
@@ -234,7 +233,7 @@ func TestDraftsAreRemovedWithoutACall(t *testing.T) {
 	w.tidy(1, 0)
 }
 
-// A list is remembered though something is changed on another share meanwhile, and not if that is on its own.
+// A list is remembered despite a change on another share meanwhile, but not after a change on its own.
 func TestChangesOnAnotherShare(t *testing.T) {
 	for changed, remembered := range map[string]bool{"one": true, "other": false} {
 		w, _ := newPair(t)
@@ -254,7 +253,7 @@ func TestChangesOnAnotherShare(t *testing.T) {
 	}
 }
 
-// recordOf is the record of a volume, as the share has it.
+// recordOf returns the record of a volume from the share.
 func (w *world) recordOf(v *backends.Volume) *record {
 	w.Helper()
 	h, _, _, ok := decodeHandle(volumeKind, v.Handle)
@@ -268,7 +267,7 @@ func (w *world) recordOf(v *backends.Volume) *record {
 	return r
 }
 
-// A process that serves a node only removes nothing: its server may make nobody of it, and there are many nodes.
+// A process that only serves a node removes nothing: its server may map it to nobody, and there are many nodes.
 func TestNodesRemoveNothing(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")

@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// sillyNames watches folders of the driver on the server, and returns what tells which names the kernel's client has
-// made there since, of files that were open.
+// sillyNames watches folders of the driver on the server. The returned function returns the names that the kernel's
+// client has created there since, for files that were open.
 func (w *world) sillyNames(folders ...string) (since func() []string) {
 	w.Helper()
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
@@ -45,9 +45,9 @@ func (w *world) sillyNames(folders ...string) (since func() []string) {
 	}
 }
 
-// A record that is read just when it is replaced, or moved to the trash, goes from the old one to the new one in one
-// step. The kernel's client would give a file that is open another name first (".nfs..."), and keep it so if the second
-// step fails: then the volume has no record.
+// A record that is read just when it is replaced, or moved to the trash, changes in one step. The kernel's client would
+// first give an open file another name (".nfs..."), and keep it if the second step fails: then the volume has no
+// record.
 func TestReadersTakeNoNameAway(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(specOf("one"))

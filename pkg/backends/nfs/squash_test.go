@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// squashWord is the argument with which the test's program is the controller of TestSquashedRoot.
+	// squashWord is the argument that makes the test's program the controller of TestSquashedRoot.
 	squashWord = "squashed"
 	nodeWord   = "squashed-node"
 	nobody     = 65534
 )
 
-// squashed does a controller's work as a user other than root, which is what a server with root_squash makes of it: a
-// volume with files of others is made, copied, and deleted.
+// squashed does a controller's work as a user other than root, as on a server with root_squash: it creates, copies and
+// deletes a volume with files of others.
 func squashed(servers string) int {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -64,7 +64,7 @@ func squashed(servers string) int {
 	return 0
 }
 
-// squashedNode is a node whose root is nobody on the server: what is asked of it is in a file.
+// squashedNode is a node whose root the server maps to nobody. The volume's handle is in a file.
 func squashedNode(servers string) int {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), NodeID: "n",
@@ -126,8 +126,8 @@ func asNobody(t *testing.T, servers standin.Servers, word string) {
 	}
 }
 
-// A server may make nobody of the nodes' root and leave the controller's: the nodes still find the volumes, and may
-// list none.
+// A server may map the nodes' root to nobody but not the controller's: the nodes still find the volumes, but may not
+// list them.
 func TestSquashedNode(t *testing.T) {
 	w := newWorld(t)
 	spec := in("one", "ns/one", deleteData)

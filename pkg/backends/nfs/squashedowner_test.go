@@ -17,8 +17,8 @@ import (
 
 const ownerWord = "squashed-owner"
 
-// squashedOwner is a controller that a server makes nobody of. It is to copy a file that it may read, but not give to
-// its owner.
+// squashedOwner is a controller that a server maps to nobody. It copies a file that it may read, but whose owner it may
+// not set.
 func squashedOwner(servers string) int {
 	instance, err := DefinitionOver(standin.Servers(servers)).Open(context.Background(), backends.Options{
 		Driver: "nfs.test", DataDir: filepath.Join(servers, "data"), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
@@ -44,7 +44,7 @@ func ownerKept(e *controllerSide, servers string) error {
 		_, snapshot = e.CreateSnapshot(ctx, backends.SnapshotSpec{Name: "s", Volume: string(handle)})
 	}
 	_, clone := e.Clone(ctx, in("two", "ns/two", deleteData), string(handle))
-	if backends.Is(clone, backends.Busy) { // It was called for volumes before, too.
+	if backends.Is(clone, backends.Busy) { // It was also called for volumes before.
 		_, clone = e.Clone(ctx, in("two", "ns/two", deleteData), string(handle))
 	}
 	for _, err := range []error{snapshot, clone} {
@@ -64,8 +64,8 @@ func ownerKept(e *controllerSide, servers string) error {
 	return nil
 }
 
-// A server that lets the controller's root give nothing away: a snapshot whose files would belong to somebody else is
-// never ready.
+// The server does not let the controller's root change owners: a snapshot whose files would have another owner is never
+// ready.
 func TestSquashedOwner(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "ns/one", deleteData))

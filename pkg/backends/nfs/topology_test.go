@@ -11,7 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
 )
 
-// placedConfig has a share in zone a, one in zone b of which only some nodes are, and one that all reach.
+// placedConfig returns a configuration with a share in zone a, one in zone b that only some nodes reach, and one that
+// all reach.
 func placedConfig() *Config {
 	return &Config{Shares: []ShareConfig{
 		{Name: "a", Server: testServer, Share: testShare, Topology: backends.Topology{"zone": "a"}},
@@ -20,7 +21,7 @@ func placedConfig() *Config {
 	}}
 }
 
-// placedShares makes the directories that the configuration names.
+// placedShares creates the directories that the configuration names.
 func placedShares(tb testing.TB, root string) {
 	tb.Helper()
 	for _, dir := range []string{"zone-b", "everywhere"} {
@@ -36,7 +37,7 @@ func placedSpec(name, share string) backends.Spec {
 	return spec
 }
 
-// The suite's promises of places hold for a backend whose shares have some.
+// The suite's checks of topology hold for a backend whose shares have some.
 func TestPlacedConformance(t *testing.T) {
 	backendtest.Run(t, conformance(func(name string) backends.Spec { return placedSpec(name, "a") },
 		func(tb testing.TB, root string, o *backends.Options) {
@@ -45,7 +46,7 @@ func TestPlacedConformance(t *testing.T) {
 		}))
 }
 
-// openPlaced is the backend over the placed shares, on a node in zone a.
+// openPlaced opens the backend over the placed shares, on a node in zone a.
 func openPlaced(t *testing.T) *backends.Instance {
 	t.Helper()
 	servers, root := serve(t)
@@ -85,7 +86,7 @@ func TestTopology(t *testing.T) {
 	}
 }
 
-// created makes a volume that must be reachable from a place, and a snapshot, or sees why it cannot.
+// created creates a volume that must be reachable from a place, and checks the capacity, or the reason for the refusal.
 func created(t *testing.T, instance *backends.Instance, share string, from backends.Topology, want bool) {
 	t.Helper()
 	spec := placedSpec("v-"+strings.ReplaceAll(t.Name(), "/", "-"), share)
@@ -110,8 +111,8 @@ func created(t *testing.T, instance *backends.Instance, share string, from backe
 	}
 }
 
-// No call for a share makes anything on another, wherever that is asked for: so something is proven of it also where it
-// is refused, since the share cannot be reached from there.
+// No call for a share creates anything on another, whatever place is requested. So something is proven about it even if
+// the call is refused because the share cannot be reached from there.
 func TestAbsenceOnPlacedShares(t *testing.T) {
 	instance := openPlaced(t)
 	zoneA, zoneB := backends.Topology{"zone": "a", "nas": "no"}, backends.Topology{"zone": "b", "nas": "no"}

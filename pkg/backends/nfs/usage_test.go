@@ -15,12 +15,12 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// measured is a volume's record, and its share.
+// measured returns a volume's record, and its share.
 func measured(server, id string) (*share.Share, *record) {
 	return &share.Share{Address: export.Address{Server: server, Path: "/x"}}, &record{ID: server + id, SubDir: id}
 }
 
-// endless measures volumes of the server "hostile" until it is told to stop, and counts some of them.
+// endless measures volumes of the server "hostile" until its context ends, and counts the looks.
 func endless(looks *atomic.Int64) func(context.Context, wish) (int64, error) {
 	return func(ctx context.Context, w wish) (int64, error) {
 		looks.Add(1)
@@ -32,7 +32,7 @@ func endless(looks *atomic.Int64) func(context.Context, wish) (int64, error) {
 	}
 }
 
-// ends ends the measuring, which must not take longer than all that is simulated.
+// ends ends the measuring, which must not outlast the simulation.
 func (u *usages) ends(t *testing.T) {
 	t.Helper()
 	if err := u.close(t.Context()); err != nil {
@@ -40,8 +40,8 @@ func (u *usages) ends(t *testing.T) {
 	}
 }
 
-// TestEndlessMeasuring has a server on which a volume cannot be measured: others are all the same, and of that one it
-// becomes known what was counted in the time that there is.
+// TestEndlessMeasuring has a server on which a volume cannot be measured. Others are measured all the same, and the
+// bytes of that one that were counted within the time limit become known.
 func TestEndlessMeasuring(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUsages()
@@ -72,7 +72,7 @@ func TestEndlessMeasuring(t *testing.T) {
 	})
 }
 
-// TestMeasuringsThatWait asks about many volumes, again and again, while none can be measured.
+// TestMeasuringsThatWait queries many volumes repeatedly, while none can be measured.
 func TestMeasuringsThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := newUsages()
@@ -80,7 +80,7 @@ func TestMeasuringsThatWait(t *testing.T) {
 		stuck := make(chan struct{})
 		u.look = func(context.Context, wish) (int64, error) {
 			looks.Add(1)
-			<-stuck // It does not heed its context either.
+			<-stuck // It ignores its context too.
 			return 1, nil
 		}
 		defer u.ends(t)
@@ -101,7 +101,7 @@ func TestMeasuringsThatWait(t *testing.T) {
 			t.Errorf("%d measurings were made, want one of each of %d volumes, and %d of a share with more", n, asked,
 				mostWaiting)
 		}
-		u.of(measured("full", fmt.Sprint(2*mostWaiting-1))) // What was turned away is measured when it is asked about again.
+		u.of(measured("full", fmt.Sprint(2*mostWaiting-1))) // A volume that was turned away is measured after its next query.
 		synctest.Wait()
 		if _, known := u.of(measured("full", fmt.Sprint(2*mostWaiting-1))); !known {
 			t.Error("a volume that did not fit in is not measured afterwards")
@@ -109,8 +109,8 @@ func TestMeasuringsThatWait(t *testing.T) {
 	})
 }
 
-// TestMeasuringFollowsNoLink: somebody who can write on the server, or in the volume, leads the measuring to what is
-// elsewhere, on the share or on the controller's machine.
+// TestMeasuringFollowsNoLink has links to files elsewhere, on the share or on the controller's machine. A user with
+// write access to the server, or to the volume, could create them to mislead the measuring.
 func TestMeasuringFollowsNoLink(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("pvc-1", "mine", deleteData))

@@ -94,7 +94,7 @@ func TestOnDelete(t *testing.T) {
 	}
 }
 
-// A directory whose name is as long as names can be is archived too, under as much of that as there is room for.
+// A directory whose name has the maximum length is archived too, with its name cut to fit.
 func TestLongNamesAreArchived(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{strings.Repeat("a", 229), strings.Repeat("b", 230), strings.Repeat("ü", 127)} {
@@ -115,7 +115,7 @@ func TestDeletionGoesOnAfterRestart(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "one", deleteData))
 	w.write("data", "one", "file")
-	// A process that ended after the one step that counts.
+	// A process that ended after the decisive step.
 	h, err := w.parse(volumeKind, v.Handle)
 	w.must(err)
 	r, err := decodeRecord(readFile(t, w.path(share.At(share.Volumes, h.id+suffix))), "")
@@ -140,7 +140,7 @@ func readFile(tb testing.TB, path string) []byte {
 	return data
 }
 
-// Two controllers for one share see each other's volumes, and of both making one name one wins.
+// Two controllers for one share see each other's volumes, and if both create one name, one wins.
 func TestTwoControllers(t *testing.T) {
 	w := newWorld(t)
 	other := &world{TB: t, root: w.root, mount: w.mount, log: &logBuffer{}, config: &Config{}, data: t.TempDir()}
@@ -164,7 +164,7 @@ func TestTwoControllers(t *testing.T) {
 				t.Errorf("one of two controllers: %v", o.err)
 			}
 		}
-		if made == 0 { // Both were in each other's way: the orchestrator asks again.
+		if made == 0 { // Both were in each other's way: the orchestrator retries.
 			w.make(specOf(name))
 		}
 		a, err := w.Find(t.Context(), specOf(name))
@@ -192,7 +192,7 @@ func TestConfiguredShares(t *testing.T) {
 	if !strings.HasSuffix(v.Handle, ".@fast") {
 		t.Errorf("the handle is %q, want one with the share's name", v.Handle)
 	}
-	// An address that is too long for a handle is refused with the way out.
+	// An address that is too long for a handle is refused with advice.
 	long := strings.Repeat("a", 100) + ".test"
 	w.must(os.MkdirAll(filepath.Join(filepath.Dir(filepath.Dir(w.root)), long, "export"), 0o755))
 	spec.Name, spec.Parameters = "two", &Parameters{Server: long, Share: testShare}
@@ -255,7 +255,7 @@ func TestHealth(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// A tree that is deeper than a removal goes at once, on a filesystem that renames as NFS does.
+// A tree is deeper than one removal handles at once, on a filesystem that renames as NFS does.
 func TestDeepTreesAreRemoved(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "one", deleteData))
@@ -273,8 +273,7 @@ func TestDeepTreesAreRemoved(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// A volume that is written to while it is copied has no instant that the copy could be of. Nothing is left of the
-// attempt.
+// A volume that is written to while it is copied has no instant for the copy. The attempt leaves nothing.
 func TestSourceInUse(t *testing.T) {
 	w := newWorld(t)
 	v := w.make(in("one", "one", deleteData))

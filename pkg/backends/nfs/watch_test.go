@@ -8,7 +8,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// watched is a world whose share is known, and whose trash a janitor has looked at. Nobody looks at it by himself.
+// watched returns a world whose share is known, and whose trash counts as checked by a janitor. No process looks at it
+// by itself.
 func watched(t *testing.T) (*world, *share.Home) {
 	t.Helper()
 	w := newWorld(t)
@@ -19,8 +20,8 @@ func watched(t *testing.T) (*world, *share.Home) {
 	return w, h
 }
 
-// A record that was moved away is put back at the next look, without that anybody asks for what it is of, and whatever
-// the janitor is busy with.
+// A record that was moved away is put back at the next look, without any call for its item, and whatever the janitor is
+// busy with.
 func TestLooksPutBack(t *testing.T) {
 	w, h := watched(t)
 	spec := in("one", "dir/one", deleteData)
@@ -41,8 +42,7 @@ func TestLooksPutBack(t *testing.T) {
 	}
 }
 
-// A look that fails makes nothing of what lay there before forgotten: where each second one fails, the janitor would
-// never be woken.
+// A failed look does not drop the remembered entries: if every second look failed, the janitor would never be woken.
 func TestLooksThatFailForgetNothing(t *testing.T) {
 	w, _ := watched(t)
 	r := w.recordOf(w.make(in("one", "dir/one", deleteData)))
@@ -61,7 +61,7 @@ func TestLooksThatFailForgetNothing(t *testing.T) {
 	w.tidy(0, 0)
 }
 
-// What an earlier version of the driver has left in the trash is looked for without a call.
+// Remains of an earlier version of the driver in the trash are found without a call.
 func TestLooksHaveTheTrashLookedAt(t *testing.T) {
 	w := newWorld(t)
 	w.configured("one")
@@ -73,8 +73,8 @@ func TestLooksHaveTheTrashLookedAt(t *testing.T) {
 	w.eventually("a look at the whole trash", func() bool { return w.laid.on(h) })
 }
 
-// A look that takes long, as of a share with very much in its trash, is no call that its server does not answer: calls
-// go on there. And it keeps no look at another share from being made.
+// A slow look, as at a share with a large trash, does not count as a call that the server does not answer: calls
+// continue there. It also prevents no look at another share.
 func TestLooksThatTakeLong(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	spec, long := in("one", "dir/one", deleteData), onSlow("two")

@@ -21,7 +21,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
-// patience is after how long something that ought to be prompt has failed, on a busy machine.
+// patience is the time limit for operations that should be prompt, even on a busy machine.
 const patience = 2 * time.Minute
 
 // world is a backend over a stand-in.
@@ -34,13 +34,13 @@ type world struct {
 	log    *logBuffer
 	config *Config
 	data   string
-	pace   pace // of the work in the background, where it is not the usual one
+	pace   pace // of the work in the background, if it is not the usual one
 	close  func(context.Context) error
-	// nodeOnly makes it a process that serves the node.
+	// nodeOnly makes it a process that only serves the node.
 	nodeOnly bool
 }
 
-// logBuffer keeps a log for a test to look at.
+// logBuffer keeps a log for a test to read.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -82,7 +82,7 @@ func (w *world) open() {
 	w.controllerSide, w.node, w.close = askedOnce(instance), instance.Node.(*nodeSide), instance.Close
 }
 
-// paceOf is the pace of the work in the background, which begins while the driver opens.
+// paceOf returns the pace of the work in the background, which begins while the driver opens.
 func (w *world) paceOf(patience time.Duration) pace {
 	if w.pace != (pace{}) {
 		return w.pace
@@ -90,8 +90,8 @@ func (w *world) paceOf(patience time.Duration) pace {
 	return paceOf(patience)
 }
 
-// askedOnce is the controller of a driver whose callers have no second call on its way: who is turned away may ask
-// again at once.
+// askedOnce returns the controller of a driver whose callers have no second call under way: a caller that is turned
+// away may retry at once.
 func askedOnce(instance *backends.Instance) *controllerSide {
 	e := instance.Controller.(*controllerSide)
 	e.permits.apart = 0
@@ -103,16 +103,16 @@ func (w *world) shut() {
 	w.close = nil
 }
 
-// reopen is a new process.
+// reopen starts a new process.
 func (w *world) reopen() {
 	w.Helper()
 	w.shut()
 	w.open()
 }
 
-// quiet is a new process in which no janitor looks at the shares of these by itself: a call wakes one only where it
-// leaves it something to do, as a deletion does. What a test lays out among the driver's own files is nobody's until it
-// is whole, and a janitor that looks meanwhile removes it.
+// quiet starts a new process in which no janitor looks at the shares of these specs by itself: a call wakes one only if
+// it leaves work for it, as a deletion does. Otherwise a janitor could remove a test's incomplete files among the
+// driver's own.
 func (w *world) quiet(on ...backends.Spec) {
 	w.Helper()
 	w.nodeOnly = true // Such a process does not watch.
@@ -126,7 +126,7 @@ func (w *world) quiet(on ...backends.Spec) {
 	}
 }
 
-// hurry is a new process whose work in the background has another pace.
+// hurry starts a new process with another pace of the work in the background.
 func (w *world) hurry(change func(p *pace)) {
 	w.Helper()
 	w.pace = paceOf(0)
@@ -141,7 +141,7 @@ func (w *world) must(err error) {
 	}
 }
 
-// fails checks that err is of the Kind and that its text mentions what it should.
+// fails checks that err is of the Kind and that its text contains the given texts.
 func (w *world) fails(what string, err error, kind backends.Kind, mentions ...string) {
 	w.Helper()
 	if !backends.Is(err, kind) {
@@ -155,7 +155,7 @@ func (w *world) fails(what string, err error, kind backends.Kind, mentions ...st
 	}
 }
 
-// in is a spec with a directory and what becomes of it.
+// in returns a spec with a directory and an onDelete.
 func in(name, subDir, onDelete string) backends.Spec {
 	spec := specOf(name)
 	spec.Parameters = &Parameters{Server: testServer, Share: testShare, SubDir: subDir, OnDelete: onDelete}
@@ -163,16 +163,16 @@ func in(name, subDir, onDelete string) backends.Spec {
 	return spec
 }
 
-// leads has this controller take over on the usual share.
+// leads makes this controller take over on the usual share.
 func (w *world) leads() {
 	w.Helper()
 	w.leadsOn(specOf("x"))
 }
 
-// classes are all of them.
+// classes returns all classes.
 func classes() []class { return []class{volumeCalls, snapshotCalls, changeCalls} }
 
-// leadsOn has this controller take over on the share of a spec, for all classes of calls.
+// leadsOn makes this controller take over on the share of a spec, for all classes of calls.
 func (w *world) leadsOn(spec backends.Spec) {
 	w.Helper()
 	p, err := w.target(spec)
@@ -197,7 +197,7 @@ func (w *world) make(spec backends.Spec) *backends.Volume {
 	return v
 }
 
-// path is where something on the share is.
+// path returns the path of an entry on the share.
 func (w *world) path(elements ...string) string {
 	return filepath.Join(append([]string{w.root}, elements...)...)
 }
@@ -209,7 +209,7 @@ func (w *world) write(text string, elements ...string) {
 	w.must(os.WriteFile(path, []byte(text), 0o644))
 }
 
-// eventually waits for what is done in the background.
+// eventually waits for work in the background.
 func (w *world) eventually(what string, done func() bool) {
 	w.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -226,7 +226,7 @@ func (w *world) eventually(what string, done func() bool) {
 	}
 }
 
-// tidy waits until the driver's directory holds no more than these records of volumes, and nothing that is in between.
+// tidy waits until the driver's directory holds only the given numbers of records, and no unfinished items.
 func (w *world) tidy(volumes, snapshots int) {
 	w.Helper()
 	var have []string
@@ -260,7 +260,7 @@ func (w *world) idle() bool {
 	return len(w.janitors.active) == 0
 }
 
-// photograph notes all that is below a directory, but for the driver's own.
+// photograph records everything below a directory, except the driver's own.
 func photograph(tb testing.TB, dir string) []string {
 	tb.Helper()
 	var all []string

@@ -57,7 +57,7 @@ func TestKernelSource(t *testing.T) {
 	}
 }
 
-// A server that is not there, and a kernel without NFS, are told apart from a wrong request.
+// A server that does not exist, and a kernel without NFS, differ from an invalid request.
 func TestKernelOpenFails(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -67,8 +67,8 @@ func TestKernelOpenFails(t *testing.T) {
 	}
 }
 
-// What cannot be mounted may be mountable later, and the error says what was tried. Here the kernel may have no NFS, or
-// the machine no server.
+// An export that cannot be mounted may be mountable later, and the error says what was tried. Here the kernel may have
+// no NFS, or the machine no server.
 func TestKernelOpenSaysWhatWasTried(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -105,7 +105,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// One server may be called by several names and addresses.
+// One server may have several names and addresses.
 func TestSameServer(t *testing.T) {
 	for names, want := range map[[2]string]bool{
 		{"nfs.invalid", "nfs.invalid"}: true, {"nfs.invalid", "nfs.invalid."}: true, {"nfs.invalid", "other.invalid"}: false,

@@ -27,7 +27,7 @@ func TestFilesystemsOfMounts(t *testing.T) {
 	}
 }
 
-// Two exports of one filesystem with quotas of their own show different sizes, and share no room.
+// Two exports of one filesystem with separate quotas show different sizes, and share no room.
 func TestFilesystemsOfQuotas(t *testing.T) {
 	const list = "v4 c0a80001  801 0:45         5ad1c4f6a1b2c3d4:9f0e1d2c3b4a5968 no \n" +
 		"v4 c0a80001  801 0:46         5ad1c4f6a1b2c3d4:9f0e1d2c3b4a5968 no \n"

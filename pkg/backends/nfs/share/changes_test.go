@@ -28,10 +28,10 @@ func TestChangesWaitForReaders(t *testing.T) {
 			h := homeWith(t, one, two)
 			lock, done := h.names.use(row.read)
 			defer done()
-			lock.RLock() // as who reads
+			lock.RLock() // as a reader does
 			ended := make(chan error, 1)
 			go func() { ended <- row.change(h) }()
-			for late := time.After(2 * time.Minute); lock.TryRLock(); { // Nobody else reads once one waits.
+			for late := time.After(2 * time.Minute); lock.TryRLock(); { // There is no new reader once a writer waits.
 				lock.RUnlock()
 				select {
 				case err := <-ended:
@@ -50,7 +50,7 @@ func TestChangesWaitForReaders(t *testing.T) {
 	}
 }
 
-// Nobody looks at a name, or touches it, while it is changed: the kernel's client would give the file another one.
+// No file is looked at, or touched, while its name is changed: the kernel's client would give the file another name.
 func TestLooksWaitForChanges(t *testing.T) {
 	token, claim := At(Staging, "one"), At(Claims, "one")
 	for name, row := range map[string]struct {
@@ -91,7 +91,7 @@ func TestLooksWaitForChanges(t *testing.T) {
 	}
 }
 
-// usersOf is how many hold the lock of a name, or wait for it.
+// usersOf returns the number of goroutines that hold the lock of a name, or wait for it.
 func (l *nameLocks) usersOf(path string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,8 +101,7 @@ func (l *nameLocks) usersOf(path string) int {
 	return l.all[path].users
 }
 
-// A name is changed while others are, however many requests for those hang; and nothing is kept of a name that nobody
-// uses.
+// A name is changed while others are, however many requests for those hang. No lock is kept for an unused name.
 func TestChangesWaitForNoOther(t *testing.T) {
 	h := homeWith(t, At(Volumes, "one"))
 	goOn, changing := make(chan struct{}), sync.WaitGroup{}
@@ -134,7 +133,7 @@ func TestChangesWaitForNoOther(t *testing.T) {
 	}
 }
 
-// homeWith is a Home with such files.
+// homeWith returns a Home with the given files.
 func homeWith(t *testing.T, paths ...string) *Home {
 	t.Helper()
 	dir, err := os.Open(t.TempDir())

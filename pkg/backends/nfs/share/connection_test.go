@@ -14,8 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 )
 
-// connections counts the mounts that are there when another one is made, as the kernel does, which uses their
-// connection.
+// connections counts the open mounts when another one is made: the kernel would use their connection.
 type connections struct {
 	counting
 	before atomic.Pointer[export.Root]
@@ -33,8 +32,8 @@ func (c *connections) Open(ctx context.Context, address export.Address) (*export
 	return root, err
 }
 
-// An idle mount gives way to one of the same server with another connection, before that is made. One that is used does
-// not, and who asks for no connection takes what there is.
+// An idle mount is closed before one of the same server with another connection is made. A mount in use is not, and a
+// request for no connection takes the existing one.
 func TestConnection(t *testing.T) {
 	m := &connections{counting: counting{dir: t.TempDir()}}
 	p := newPool(t, m, time.Minute)
@@ -54,7 +53,7 @@ func TestConnection(t *testing.T) {
 	with("/x", "nconnect=4", 2)
 	with("/x", "nconnect=4", 2)
 	with("/x", "", 2)
-	with("/y", "nconnect=8", 3) // Of the same server, whose connections are of all its exports.
+	with("/y", "nconnect=8", 3) // Of the same server, whose connections are shared by all its exports.
 	if n := m.shared.Load(); n != 0 {
 		t.Errorf("%d mounts were made while one with another connection was there", n)
 	}

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Names that nobody asks for do not count, but for a server that makes them up for ever; of too many that are wanted
-// some are listed.
+// Unwanted names do not count, except for a server that invents them for ever; of too many wanted names some are
+// listed.
 func TestNamesThatNobodyAsksFor(t *testing.T) {
 	path := t.TempDir()
 	for i := range 100 {
@@ -43,7 +43,7 @@ func TestNamesThatNobodyAsksFor(t *testing.T) {
 	}
 }
 
-// A list of names ends when nobody waits for it any more, also among names that nobody asks for.
+// A list of names ends with its call, even among unwanted names.
 func TestAListEndsWithItsCall(t *testing.T) {
 	path := t.TempDir()
 	if err := os.WriteFile(filepath.Join(path, "name"), nil, 0o600); err != nil {

@@ -23,7 +23,7 @@ import (
 type counting struct {
 	dir    string
 	opened atomic.Int64
-	block  chan struct{} // nil, or what opening waits for
+	block  chan struct{} // nil, or opening waits for it
 }
 
 func (c *counting) Open(context.Context, export.Address) (*export.Root, error) {
@@ -99,7 +99,7 @@ func TestIdleSharesAreDropped(t *testing.T) {
 	}
 }
 
-// A mount that hangs costs one thread, and refuses further calls at once.
+// A hanging mount costs one thread, and refuses further calls at once.
 func TestMountThatHangs(t *testing.T) {
 	m := &counting{dir: t.TempDir(), block: make(chan struct{})}
 	p := newPool(t, m, time.Minute)
@@ -126,7 +126,7 @@ func TestMountThatHangs(t *testing.T) {
 	}
 }
 
-// Of many who make a home at once all get the same.
+// If several processes create a home at once, all get the same.
 func TestHomeIsMadeOnce(t *testing.T) {
 	dir := t.TempDir()
 	ids := make(chan string, 8)
@@ -178,7 +178,7 @@ func idOf(t *testing.T, h *share.Home) string {
 	return id
 }
 
-// What was denied is asked of the server again, by a mount of its own: the kernel would remember the answer.
+// After a denial, the server is asked again by a new mount: the kernel would cache the answer.
 func TestDeniedIsMountedAnew(t *testing.T) {
 	c := &counting{dir: t.TempDir()}
 	pool := share.NewPool(c, time.Hour, slog.New(slog.DiscardHandler))
@@ -206,7 +206,7 @@ func TestDeniedIsMountedAnew(t *testing.T) {
 	}
 }
 
-// A mark is in the one home in which it was made, whatever has its name in another.
+// A mark is only in the home in which it was made, even if another home has a file of its name.
 func TestMarkTellsHomesApart(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
 	homes := make([]*share.Home, 0, 3)
