@@ -8,13 +8,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
-// refusing is a backend that makes nothing, and can prove it. It says Exists of names that others have.
+// refusing is a backend that creates nothing, and can prove it. With Exists, others have the name.
 type refusing struct {
 	backends.Backend
 	backends.Snapshotter
 	backends.GroupSnapshotter
 	kind  backends.Kind
-	asked *int // how often for a proof
+	asked *int // the number of requests for a proof
 }
 
 func (r refusing) refusal() error { return backends.Errorf(r.kind, "no") }
@@ -60,7 +60,7 @@ func (r refusing) IsSnapshotAbsent(context.Context, backends.SnapshotSpec) bool 
 
 func (r refusing) IsGroupAbsent(context.Context, backends.GroupSpec) bool { return r.proof() }
 
-// A backend is asked for a proof only where somebody hears it and lets go of the name for it.
+// A backend is asked for a proof only if the caller gets it and gives up the name because of it.
 func TestProofsAreAskedForAfterRefusals(t *testing.T) {
 	for kind, want := range map[backends.Kind]bool{
 		backends.Invalid: true, backends.NotFound: true, backends.OutOfRange: true, backends.Exhausted: true,

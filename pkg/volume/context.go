@@ -7,23 +7,23 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// The context maps travel through the orchestrator and back, and PersistentVolumes keep them for years:
-// so they carry a version, and a driver refuses one that it does not know.
+// The context maps travel through the orchestrator and back, and PersistentVolumes keep them for years. So they have a
+// version, and a driver refuses an unknown one.
 const (
-	ownPrefix      = "stowage.dev/" // of the keys that are the driver's own, and no backend's
+	ownPrefix      = "stowage.dev/" // of the driver's own keys, which no backend has
 	versionKey     = ownPrefix + "context"
 	contextVersion = "1"
 )
 
-// foreign are the prefixes of the driver's own keys and of those that Kubernetes adds to a volume context: pod details,
-// tokens of service accounts, the provisioner's identity. They are never handed to a backend.
+// foreign reports whether a key is the driver's own or one that Kubernetes adds to a volume context: pod details,
+// tokens of service accounts, the provisioner's identity. Backends never get these.
 func foreign(key string) bool {
 	return strings.HasPrefix(key, ownPrefix) || strings.HasPrefix(key, "csi.storage.k8s.io/") ||
 		strings.HasPrefix(key, "storage.kubernetes.io/")
 }
 
-// EncodeContext makes a volume context or a publish context of the settings that the node obeys (in
-// their canonical form) and the backend's attributes. No setting bears the name of an attribute.
+// EncodeContext returns a volume context or a publish context with the settings for the node (in their canonical form)
+// and the backend's attributes. No setting has the name of an attribute.
 func EncodeContext(settings, attributes map[string]string) map[string]string {
 	context := map[string]string{versionKey: contextVersion}
 	maps.Copy(context, attributes)
@@ -31,15 +31,15 @@ func EncodeContext(settings, attributes map[string]string) map[string]string {
 	return context
 }
 
-// Provisioned reports whether this driver made the volume that a volume context is of. Whoever writes a
-// PersistentVolume by hand can say so, too, of a volume that he has the right to name, and harms none but his own.
+// Provisioned reports whether this driver created the volume of a volume context. The author of a handwritten
+// PersistentVolume can claim that too, for a volume that the author may name, and harms only that volume.
 func Provisioned(context map[string]string) bool {
 	_, ok := context[versionKey]
 	return ok
 }
 
-// DecodeContext undoes EncodeContext; keys names the settings. A context without a version was written
-// by a person, in a PersistentVolume made by hand, and counts as the first version.
+// DecodeContext undoes EncodeContext; keys names the settings. A context without a version is from a handwritten
+// PersistentVolume, and counts as the first version.
 //
 // Kinds: Invalid for a version that this driver does not know.
 func DecodeContext(context map[string]string, keys []string) (settings, attributes map[string]string, err error) {

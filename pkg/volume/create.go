@@ -7,9 +7,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
-// Create makes a volume, empty or filled from source, or finds the one that an earlier call made under
-// the name. Kinds: as backends.Backend.Create; Exists when the name is taken by another volume. Of a failure, IsAbsent
-// reports whether it is proven that there is no volume.
+// Create creates a volume, empty or filled from source, or finds the one that an earlier call created under the name.
+// Kinds: as backends.Backend.Create; Exists when the name is taken by another volume. IsAbsent reports whether a
+// failure comes with the proof that there is no volume.
 func (s *Service) Create(ctx context.Context, spec backends.Spec,
 	source backends.ContentSource) (*backends.Volume, error) {
 	return tracing.Run(ctx, "volume create",
@@ -38,7 +38,7 @@ func (s *Service) create(ctx context.Context, spec backends.Spec,
 	return found, sameVolume(found, spec, source)
 }
 
-// fill makes a volume by the way that its source asks for.
+// fill calls the backend's method for the source.
 func (s *Service) fill(ctx context.Context, spec backends.Spec,
 	source backends.ContentSource) (*backends.Volume, error) {
 	switch {

@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// sameVolume reports whether a volume is what the spec asks for. Kinds: Exists, saying what differs.
+// sameVolume fails unless a volume matches the spec. Kinds: Exists, with the difference.
 func sameVolume(found *backends.Volume, spec backends.Spec, source backends.ContentSource) error {
 	conflict := func(format string, args ...any) error {
 		cause := backends.Errorf(backends.Exists, format, args...)
@@ -19,9 +19,9 @@ func sameVolume(found *backends.Volume, spec backends.Spec, source backends.Cont
 	case found.Source != source:
 		return conflict("a volume of this name exists that was made from %s, not from %s: use another name",
 			describeSource(found.Source), describeSource(source))
-	// CreateVolume is to succeed for a volume that is "compatible with the specified [...] parameters and
-	// mutable_parameters" only (spec.md 1.13, CreateVolume; the row of ALREADY_EXISTS does not list the latter). It counts
-	// what the volume was made with: ControllerModifyVolume changes none of that.
+	// CreateVolume succeeds only for a volume that is "compatible with the specified [...] parameters and
+	// mutable_parameters" (spec.md 1.13, CreateVolume; the row of ALREADY_EXISTS does not list the latter). The parameters
+	// at creation count: ControllerModifyVolume does not change the fingerprint.
 	case found.Fingerprint != "" && found.Fingerprint != spec.Fingerprint:
 		return conflict("a volume of this name exists that was made with other parameters, mutable parameters or access " +
 			"types: use another name")
@@ -50,7 +50,7 @@ func reachable(places []backends.Topology, requirement backends.TopologyRequirem
 	return len(places) == 0 || slices.ContainsFunc(places, requirement.Allows)
 }
 
-// sameSnapshot reports whether a snapshot is what the spec asks for. Kinds: Exists.
+// sameSnapshot fails unless a snapshot matches the spec. Kinds: Exists.
 func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
 	switch {
 	case found.Volume != spec.Volume:
@@ -64,7 +64,7 @@ func sameSnapshot(found *backends.Snapshot, spec backends.SnapshotSpec) error {
 	return nil
 }
 
-// sameGroup reports whether a group is what the spec asks for. Kinds: Exists.
+// sameGroup fails unless a group matches the spec. Kinds: Exists.
 func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
 	have := make([]string, len(found.Snapshots))
 	for i, snapshot := range found.Snapshots {
@@ -80,7 +80,7 @@ func sameGroup(found *backends.Group, spec backends.GroupSpec) error {
 		spec.Name, have, want)
 }
 
-// sameParameters reports whether a group was made with the spec's parameters. Kinds: Exists.
+// sameParameters fails unless a group was created with the spec's parameters. Kinds: Exists.
 func sameParameters(found *backends.Group, spec backends.GroupSpec) error {
 	if found.Fingerprint == "" || found.Fingerprint == spec.Fingerprint {
 		return nil
@@ -89,13 +89,13 @@ func sameParameters(found *backends.Group, spec backends.GroupSpec) error {
 		"a group snapshot named %q exists that was made with other parameters: use another name", spec.Name)
 }
 
-// gone reports a name that was taken a moment ago and is free now.
+// gone returns the failure for a name that was taken a moment ago and is free now.
 func gone(what, name string) error {
 	return backends.Errorf(backends.Busy, "the %s %q was deleted while it was being created: ask again", what, name)
 }
 
-// doubted makes a refusal for lack of rights Unusable, unless a look for the name has shown that nothing has it: an
-// earlier call may have made it, and the orchestrator forgets what it was refused for good.
+// doubted turns a refusal for lack of rights into Unusable, unless a lookup has shown that the name is free. An earlier
+// call may have created the item, and the orchestrator forgets a name after a final refusal.
 func doubted(err, looked error) error {
 	if !backends.Is(err, backends.Denied) || backends.Is(looked, backends.NotFound) {
 		return err

@@ -25,8 +25,8 @@ func (s *Service) ListHealth(ctx context.Context, page backends.Page) ([]backend
 	})
 }
 
-// ListSnapshots enumerates snapshots: one by its handle, those of a volume, or all. What is not there
-// is an empty list (CSI, ListSnapshots). Kinds: as backends.SnapshotLister; Unsupported.
+// ListSnapshots enumerates snapshots: one by its handle, those of a volume, or all. If there is none, the list is empty
+// (CSI, ListSnapshots). Kinds: as backends.SnapshotLister; Unsupported.
 func (s *Service) ListSnapshots(ctx context.Context, handle, volume string,
 	page backends.Page) ([]backends.Snapshot, string, error) {
 	if s.features.Snapshots == nil {

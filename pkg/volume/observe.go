@@ -37,7 +37,7 @@ func listed[T any](ctx context.Context, s *Service, operation string,
 	return entries, next, err
 }
 
-// named adds what was done to which volume, once, so that backends need not repeat it in every error.
+// named adds the operation and the volume to an error, once, so that backends need not repeat them in every error.
 func named(err error, operation, volume string) error {
 	if err == nil {
 		return nil
@@ -48,7 +48,7 @@ func named(err error, operation, volume string) error {
 	return &backends.Error{Kind: backends.KindOf(err), Op: operation, Volume: volume, Err: err}
 }
 
-// unlessGone forgives NotFound: what was to be undone is not there.
+// unlessGone drops NotFound: there is nothing to undo.
 func unlessGone(err error) error {
 	if backends.Is(err, backends.NotFound) {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Observer is told of every backend operation once it has ended.
+// Observer is called after every backend operation.
 type Observer func(operation string, took time.Duration, err error)
 
 // Service runs the controller's operations on one backend.
@@ -17,7 +17,7 @@ type Service struct {
 	observe  Observer
 }
 
-// New makes a Service. The features are those of the undecorated backend.
+// New returns a Service. The features are those of the undecorated backend.
 func New(backend backends.Backend, features backends.Features, observe Observer) *Service {
 	if observe == nil {
 		observe = func(string, time.Duration, error) {}
@@ -25,7 +25,7 @@ func New(backend backends.Backend, features backends.Features, observe Observer)
 	return &Service{backend: backend, features: features, observe: observe}
 }
 
-// Features are the optional interfaces that the backend has.
+// Features returns the optional interfaces of the backend.
 func (s *Service) Features() backends.Features { return s.features }
 
 // Get returns a volume. Kinds: NotFound.
@@ -34,14 +34,14 @@ func (s *Service) Get(ctx context.Context, handle string) (*backends.Volume, err
 		func(ctx context.Context) (*backends.Volume, error) { return s.backend.Get(ctx, handle) })
 }
 
-// Delete removes a volume; one that is gone is deleted. Kinds: InUse.
+// Delete removes a volume; a missing volume counts as deleted. Kinds: InUse.
 func (s *Service) Delete(ctx context.Context, handle string) error {
 	err := s.run(ctx, "delete", handle, func(ctx context.Context) error { return s.backend.Delete(ctx, handle) })
 	return unlessGone(err)
 }
 
-// Validate reports whether a volume can be used in the ways that access lists. Kinds: NotFound for the
-// volume; Invalid, with the reason, when it cannot be used so.
+// Validate fails unless a volume can be used in the ways that access lists. Kinds: NotFound for the volume; Invalid,
+// with the reason, when it cannot be used so.
 func (s *Service) Validate(ctx context.Context, handle string, access backends.Access) error {
 	found, err := s.Get(ctx, handle)
 	if err != nil {
@@ -79,8 +79,8 @@ func (s *Service) Publish(ctx context.Context, request backends.AttachRequest) (
 	})
 }
 
-// Unpublish detaches a volume from a node, or from all with an empty node; a volume that is gone is
-// detached. Kinds: as backends.Attacher; Unsupported.
+// Unpublish detaches a volume from a node, or from all with an empty node; a missing volume counts as detached. Kinds:
+// as backends.Attacher; Unsupported.
 func (s *Service) Unpublish(ctx context.Context, handle, node string) error {
 	if s.features.Attach == nil {
 		return unsupported("detach volumes: its nodes reach them without")
@@ -90,7 +90,7 @@ func (s *Service) Unpublish(ctx context.Context, handle, node string) error {
 	return unlessGone(err)
 }
 
-// Capacity tells how much more can be provisioned. Kinds: Unsupported.
+// Capacity returns how much more can be provisioned. Kinds: Unsupported.
 func (s *Service) Capacity(ctx context.Context, query backends.CapacityQuery) (backends.Capacity, error) {
 	if s.features.Capacity == nil {
 		return backends.Capacity{}, unsupported("tell its capacity")
@@ -99,7 +99,7 @@ func (s *Service) Capacity(ctx context.Context, query backends.CapacityQuery) (b
 		func(ctx context.Context) (backends.Capacity, error) { return s.features.Capacity.Capacity(ctx, query) })
 }
 
-// Health tells what is wrong with a volume. Kinds: NotFound; Unsupported.
+// Health returns the issues of a volume. Kinds: NotFound; Unsupported.
 func (s *Service) Health(ctx context.Context, handle string) ([]backends.HealthIssue, error) {
 	if s.features.Health == nil {
 		return nil, unsupported("tell the health of volumes")
@@ -109,7 +109,7 @@ func (s *Service) Health(ctx context.Context, handle string) ([]backends.HealthI
 	})
 }
 
-// Pools tells of the pools that volumes are taken from. Kinds: Unsupported.
+// Pools returns the pools of the backend's volumes. Kinds: Unsupported.
 func (s *Service) Pools(ctx context.Context) ([]backends.Pool, error) {
 	if s.features.Pools == nil {
 		return nil, unsupported("tell of pools")
@@ -118,7 +118,7 @@ func (s *Service) Pools(ctx context.Context) ([]backends.Pool, error) {
 		func(ctx context.Context) ([]backends.Pool, error) { return s.features.Pools.Pools(ctx) })
 }
 
-// Machine tells what is true of a node's machine. Kinds: as backends.MachineReporter; Unsupported.
+// Machine returns the state of a node's machine. Kinds: as backends.MachineReporter; Unsupported.
 func (s *Service) Machine(ctx context.Context, query backends.MachineQuery) (backends.Machine, error) {
 	if s.features.Machines == nil {
 		return backends.Machine{}, unsupported("tell the state of machines")

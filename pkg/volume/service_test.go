@@ -16,7 +16,7 @@ import (
 
 const mib = 1 << 20
 
-// newService is a Service over the reference backend.
+// newService returns a Service over the reference backend.
 func newService(t *testing.T, observe volume.Observer) *volume.Service {
 	t.Helper()
 	instance := openMemory(t)
@@ -232,7 +232,7 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	wantKind(t, s.DeleteGroup(t.Context(), made.Handle, members[:1]), backends.Invalid)
-	// CSI, DeleteSnapshot: not INVALID_ARGUMENT for what else is in use
+	// CSI, DeleteSnapshot: INVALID_ARGUMENT only for a member of a group, not for a snapshot that is in use
 	wantKind(t, s.DeleteSnapshot(t.Context(), members[0]), backends.Invalid)
 	if err := s.DeleteGroup(t.Context(), made.Handle, members); err != nil {
 		t.Error(err)
@@ -278,7 +278,7 @@ func page[T any](_ []T, _ string, err error) error { return err }
 
 func second[T any](_ T, err error) error { return err }
 
-// bare is a backend with nothing but the required methods.
+// bare is a backend with only the required methods.
 type bare struct{ backends.Backend }
 
 func TestWhatABackendCannotDo(t *testing.T) {
@@ -305,13 +305,12 @@ func TestWhatABackendCannotDo(t *testing.T) {
 	}
 }
 
-// vanishing fails to make anything, as it does when a name is taken, and then to find it: another call deletes it
-// meanwhile.
+// vanishing fails to create an item, as if the name were taken, and then to find it: another call deletes it meanwhile.
 type vanishing struct {
 	backends.Backend
 	backends.Snapshotter
 	backends.GroupSnapshotter
-	making, found backends.Kind // of the failures to make something, and to find it
+	making, found backends.Kind // of the failures to create an item, and to find it
 }
 
 func (v vanishing) Create(context.Context, backends.Spec) (*backends.Volume, error) {
@@ -338,7 +337,7 @@ func (v vanishing) FindGroup(context.Context, string) (*backends.Group, error) {
 	return nil, backends.Errorf(v.found, "not now")
 }
 
-// What vanishes while it is created is never a final failure: the orchestrator must ask again.
+// It is no final failure if an item vanishes during its creation: the orchestrator must retry.
 func TestWhatVanishesIsBusy(t *testing.T) {
 	for found, want := range map[backends.Kind]backends.Kind{
 		backends.NotFound: backends.Busy, backends.Unavailable: backends.Unavailable, backends.Unusable: backends.Unusable,
@@ -355,8 +354,8 @@ func TestWhatVanishesIsBusy(t *testing.T) {
 	}
 }
 
-// TestARefusalIsFinalForWhatIsNotThere: PERMISSION_DENIED has csi-provisioner and csi-snapshotter forget a name, and an
-// earlier call may have made what nobody can look for now.
+// TestARefusalIsFinalForWhatIsNotThere: PERMISSION_DENIED makes csi-provisioner and csi-snapshotter forget a name,
+// although an earlier call may have created an item that cannot be looked up now.
 func TestARefusalIsFinalForWhatIsNotThere(t *testing.T) {
 	for found, want := range map[backends.Kind]backends.Kind{
 		backends.NotFound: backends.Denied, backends.Denied: backends.Unusable, backends.Unavailable: backends.Unusable,
@@ -372,7 +371,7 @@ func TestARefusalIsFinalForWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// makesGroup is a backend that is at work on a group.
+// makesGroup is a backend that is creating a group.
 type makesGroup struct {
 	backends.Backend
 	backends.GroupSnapshotter
@@ -388,8 +387,8 @@ func (m *makesGroup) DeleteGroup(_ context.Context, handle string) error {
 	return backends.Errorf(backends.NotFound, "there is no group %q", handle)
 }
 
-// TestGroupInTheMakingIsDeleted checks that the backend hears of the deletion of a group that is not there yet: it may
-// be at work on it.
+// TestGroupInTheMakingIsDeleted checks that the backend receives the deletion of a group that does not exist yet: it
+// may be creating it.
 func TestGroupInTheMakingIsDeleted(t *testing.T) {
 	b := &makesGroup{}
 	s := volume.New(b, backends.Resolve(b, nil), nil)

@@ -7,8 +7,8 @@ import (
 )
 
 // CreateSnapshot takes a snapshot, or finds the one that an earlier call took under the name. Kinds: as
-// backends.Snapshotter; Exists when the name is taken by a snapshot of another volume; Unsupported. Of a failure,
-// IsAbsent says more.
+// backends.Snapshotter; Exists when the name is taken by a snapshot of another volume; Unsupported. A failure may come
+// with a proof: see IsAbsent.
 func (s *Service) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
 	made, err := s.createSnapshot(ctx, spec)
 	return made, s.provenSnapshot(ctx, spec, err)
@@ -49,8 +49,8 @@ func (s *Service) GetSnapshot(ctx context.Context, handle string) (*backends.Sna
 	})
 }
 
-// DeleteSnapshot removes a snapshot; one that is gone is deleted. Kinds: InUse; Invalid for a member of a group, which
-// goes with its group only; Unsupported.
+// DeleteSnapshot removes a snapshot; a missing snapshot counts as deleted. Kinds: InUse; Invalid for a member of a
+// group, which is only deleted with its group; Unsupported.
 func (s *Service) DeleteSnapshot(ctx context.Context, handle string) error {
 	if s.features.Snapshot == nil {
 		return unsupported("take snapshots")
@@ -63,7 +63,7 @@ func (s *Service) DeleteSnapshot(ctx context.Context, handle string) error {
 	return unlessGone(err)
 }
 
-// ofGroup makes the failure to delete a snapshot Invalid, if it belongs to a group.
+// ofGroup returns the failure to delete a snapshot as Invalid, if it belongs to a group.
 func (s *Service) ofGroup(ctx context.Context, handle string, why error) error {
 	found, err := s.GetSnapshot(ctx, handle)
 	if err != nil || found.Group == "" {
@@ -72,9 +72,9 @@ func (s *Service) ofGroup(ctx context.Context, handle string, why error) error {
 	return backends.Errorf(backends.Invalid, "%w", why)
 }
 
-// CreateGroup takes snapshots of several volumes at one instant, or finds those that an earlier call
-// took under the name. Kinds: as backends.GroupSnapshotter; Exists when the name is taken by a group of
-// other volumes; Unsupported. Of a failure, IsAbsent says more.
+// CreateGroup takes snapshots of several volumes at one instant, or finds those that an earlier call took under the
+// name. Kinds: as backends.GroupSnapshotter; Exists when the name is taken by a group of other volumes; Unsupported. A
+// failure may come with a proof: see IsAbsent.
 func (s *Service) CreateGroup(ctx context.Context, spec backends.GroupSpec) (*backends.Group, error) {
 	made, err := s.createGroup(ctx, spec)
 	return made, s.provenGroup(ctx, spec, err)
@@ -105,8 +105,8 @@ func (s *Service) createGroup(ctx context.Context, spec backends.GroupSpec) (*ba
 	return found, sameGroup(found, spec)
 }
 
-// GetGroup returns a group, which must consist of the named snapshots. Kinds:
-// NotFound; Invalid when the names do not fit; Unsupported.
+// GetGroup returns a group, which must consist of the named snapshots. Kinds: NotFound; Invalid when the names do not
+// match; Unsupported.
 func (s *Service) GetGroup(ctx context.Context, handle string, snapshots []string) (*backends.Group, error) {
 	if s.features.Group == nil {
 		return nil, unsupported("take group snapshots")
@@ -120,10 +120,10 @@ func (s *Service) GetGroup(ctx context.Context, handle string, snapshots []strin
 	return found, members(found, snapshots)
 }
 
-// DeleteGroup removes a group and its snapshots; one that is gone is deleted. Kinds: Invalid when the
-// named snapshots are not the group's; Unsupported.
+// DeleteGroup removes a group and its snapshots; a missing group counts as deleted. Kinds: Invalid when the named
+// snapshots are not the group's; Unsupported.
 func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []string) error {
-	// One that is not there, or cannot be read yet, may be in the making.
+	// A group that does not exist, or cannot be read yet, may be under creation.
 	_, err := s.GetGroup(ctx, handle, snapshots)
 	if err != nil && !backends.Is(err, backends.NotFound) && !backends.Is(err, backends.Busy) &&
 		!backends.Is(err, backends.Unusable) {
@@ -134,8 +134,8 @@ func (s *Service) DeleteGroup(ctx context.Context, handle string, snapshots []st
 	return unlessGone(err)
 }
 
-// members reports whether the handles are the group's snapshots, all of them and no others, as CSI asks
-// of a plugin that can tell. Kinds: Invalid.
+// members fails unless the handles are exactly the group's snapshots, as CSI asks of a plugin that can tell. Kinds:
+// Invalid.
 func members(group *backends.Group, handles []string) error {
 	if len(handles) == 0 {
 		return backends.Errorf(backends.Invalid, "snapshot_ids is empty: name all snapshots of group snapshot %q",
