@@ -8,14 +8,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// Harness is what the suite must know of a backend. Over fills in Definition, Open and Reopen.
+// Harness describes a backend for the suite. Over fills in Definition, Open and Reopen.
 type Harness struct {
 	Definition backends.Definition
 
-	// Open starts a backend with nothing in it, and closes it at the end of tb.
+	// Open opens an empty backend, and closes it at the end of tb.
 	Open func(tb testing.TB) *backends.Instance
-	// Reopen closes the instance and opens another one over the same state. Nil for a backend whose state
-	// does not outlive it; there is no other excuse.
+	// Reopen closes the instance and opens another one over the same state. It is nil only for a backend whose state does
+	// not outlive it.
 	Reopen func(tb testing.TB, instance *backends.Instance) *backends.Instance
 
 	// Spec returns a new valid Spec for small volumes. A clone or a restored volume gets it too, so the
@@ -31,57 +31,56 @@ type Harness struct {
 	Nodes []string
 	// Modifications are changes that a Modifier can make to a volume of Spec.
 	Modifications []Modification
-	// Reserves says that CapacityReporter counts what volumes may hold, to the byte, and nothing else: a
-	// new volume takes exactly its capacity, until it is deleted. It is not for storage that is shared
-	// with others, nor for volumes that take room as they are filled.
+	// Reserves says that CapacityReporter counts exactly what volumes may hold, to the byte: a new volume takes exactly
+	// its capacity, until it is deleted. It is not for storage that is shared with others, nor for volumes that take room
+	// as they are filled.
 	Reserves bool
 	// NamesStorage says that the parameters of Spec, and handles, name the storage, whatever topology is required, and
-	// that a Prover proves nothing of storage on which it has made or found nothing yet.
+	// that a Prover proves nothing about storage on which it has created or found nothing yet.
 	NamesStorage bool
-	// Exports says that a Directory which Source describes stands for what a server would export. It is for tests
-	// without that server: over it Source describes an Export.
+	// Exports says that a Directory from Source stands for a server's export. It is for tests without that server: with
+	// it, Source describes an Export.
 	Exports bool
-	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a machine that is busy with
-	// something else changes nothing. It is for backends whose cloud is in the same process.
+	// Simulated runs each check in a bubble of testing/synctest: waiting takes no time, and a busy machine changes
+	// nothing. It is for backends whose cloud is in the same process.
 	Simulated bool
-	// Patience is how long something may take that ought to be prompt; two minutes if zero.
+	// Patience is the time limit for calls that should be prompt; two minutes if zero.
 	Patience time.Duration
 	// Secrets are texts that must not be in handles, attributes or errors, such as credentials in the
 	// configuration.
 	Secrets []string
-	// Broken provokes failures that need help and returns what the backend answered: the error must be
-	// of the Kind under which the function is entered.
+	// Broken provokes failures that need help and returns the backend's error, which must be of the function's Kind in the
+	// map.
 	Broken map[backends.Kind]func(tb testing.TB, instance *backends.Instance) error
-	// Lose are ways, by name, to take the storage of Spec's volumes away, such as a configuration that names it no more.
-	// The backend must open all the same. A Harness that Over made can have them.
+	// Lose are ways, by name, to take the storage of Spec's volumes away, for example by a configuration that no longer
+	// names it. The backend must open all the same. Only a Harness that Over made can have them.
 	Lose map[string]Loss
 	// Apart opens a backend, like Open, with volumes that cannot be in one group of snapshots; nil for a GroupSnapshotter
-	// that takes any together.
+	// that accepts any volumes together.
 	Apart func(tb testing.TB) (instance *backends.Instance, volumes []string)
-	// Damage makes a volume unwell; with it HealthReporter is checked by more than its silence.
+	// Damage makes a volume unwell. Without it the suite only checks that HealthReporter reports no issue.
 	Damage func(tb testing.TB, instance *backends.Instance, handle string)
-	// Write puts data on a volume that is attached to this node, in place of what is there, and Read
-	// returns it; nil when nothing was written yet. Without them the suite uses what Source describes,
-	// if that is a directory or an image file.
+	// Write replaces the data on a volume that is attached to this node, and Read returns it; nil when nothing was written
+	// yet. Without them the suite uses the Source, if that is a directory or an image file.
 	Write func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment, data []byte)
 	Read  func(tb testing.TB, instance *backends.Instance, attachment backends.Attachment) []byte
 
-	// reopenWith is Reopen with other options, this once. Over fills it in.
+	// reopenWith is Reopen with changed options, for one call. Over fills it in.
 	reopenWith func(tb testing.TB, instance *backends.Instance, change func(*backends.Options)) *backends.Instance
 }
 
-// Loss takes storage away, by changing the options with which the backend is opened again or in any other way. What it
-// returns brings back what the former options do not.
+// Loss takes storage away, by changing the options with which the backend is opened again or in any other way. The
+// returned function undoes whatever the former options alone do not.
 type Loss func(tb testing.TB, options *backends.Options) (restore func())
 
 // Modification is a change to a volume's mutable parameters.
 type Modification struct {
 	Value any // what Definition.NewMutable returned, filled in
-	// Seen reports whether the volume is as Value asks; nil when that cannot be seen.
+	// Seen reports whether the volume has the Value; nil if that is not visible.
 	Seen func(tb testing.TB, instance *backends.Instance, handle string) bool
 }
 
-// Run checks that a backend keeps the promises of the contract.
+// Run checks that a backend fulfills the contract.
 func Run(t *testing.T, h Harness) {
 	t.Helper()
 	h.check(t)
@@ -96,7 +95,7 @@ func Run(t *testing.T, h Harness) {
 	}
 }
 
-// inTime runs a test in the time that the backend is to live in.
+// inTime runs a test in simulated or real time, as the Harness says.
 func (h Harness) inTime(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	if h.Simulated {
@@ -119,7 +118,7 @@ func (h Harness) check(tb testing.TB) {
 	}
 }
 
-// features opens the backend once to see what there is to check.
+// features opens the backend once to find out its features.
 func features(tb testing.TB, h Harness) backends.Features {
 	tb.Helper()
 	w := newWorld(tb, h)

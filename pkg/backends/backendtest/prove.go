@@ -17,8 +17,8 @@ const (
 	noGroupName          = "a group whose making was refused is absent"
 )
 
-// proofChecks are the promises of Prover. One that proves too little holds somebody up; one that proves too much loses
-// a volume.
+// proofChecks are the promises of Prover. One that proves too little delays a caller; one that proves too much loses a
+// volume.
 func proofChecks() []check {
 	return []check{
 		{thereIsNotAbsentName, thereIsNotAbsent},
@@ -32,14 +32,14 @@ func proofChecks() []check {
 	}
 }
 
-// snapshotOnlyHere is a spec that allows no place but this node's.
+// snapshotOnlyHere returns a spec that allows no place but this node's.
 func (w *world) snapshotOnlyHere(name, volume string) backends.SnapshotSpec {
 	spec := w.snapshotSpec(name, volume)
 	spec.Topology = w.onlyHere(name).Topology
 	return spec
 }
 
-// onlyHere is a spec that allows no place but this node's.
+// onlyHere returns a spec that allows no place but this node's.
 func (w *world) onlyHere(name string) backends.Spec {
 	spec := w.spec(name)
 	if w.f.Topologist != nil {
@@ -49,7 +49,7 @@ func (w *world) onlyHere(name string) backends.Spec {
 	return spec
 }
 
-// isAbsent checks what is proven of a name.
+// isAbsent checks the proof for a name.
 func (w *world) isAbsent(when string, spec backends.Spec, want bool) {
 	w.Helper()
 	if got := w.f.Prove.IsAbsent(w.ctx(), spec); got != want {
@@ -57,7 +57,7 @@ func (w *world) isAbsent(when string, spec backends.Spec, want bool) {
 	}
 }
 
-// onKnownStorage makes a volume, where nothing is proven before.
+// onKnownStorage creates a volume, if nothing is proven before.
 func (w *world) onKnownStorage() {
 	w.Helper()
 	if w.h.NamesStorage {
@@ -86,9 +86,9 @@ func refusedIsAbsent(w *world) {
 	w.isAbsent("after the refusal", spec, true)
 }
 
-// makingIsNotAbsent asks while a volume is made, more than callers may. Only the answer after that is checked: the
-// volume is not absent then. The other looks are there for the race detector, and for crashes. A backend may turn the
-// call away during a look, of which there are only so many.
+// makingIsNotAbsent asks for a proof while a volume is being created, which callers must not do. Only the answer after
+// that is checked: the volume is not absent then. The other looks are for the race detector, and for crashes. A backend
+// may turn the creation away during a look, so their number is limited.
 func makingIsNotAbsent(w *world) {
 	w.onKnownStorage()
 	const looks = 20
@@ -96,7 +96,7 @@ func makingIsNotAbsent(w *world) {
 	create := func(ctx context.Context) error { return second(w.c.Create(ctx, spec)) }
 	w.eachOf(2, func(i int) {
 		if i == 0 {
-			defer close(made) // whatever becomes of it: the other waits for that
+			defer close(made) // in any case: the other goroutine waits for it
 			if err := w.settled("Create", create); err != nil {
 				w.Errorf("Create: %v", err)
 			}
@@ -110,8 +110,8 @@ func makingIsNotAbsent(w *world) {
 	})
 }
 
-// elsewhereIsNotAbsent asks of a place where the backend is not. Where the Spec's parameters name the place, no other
-// is asked for.
+// elsewhereIsNotAbsent asks about a place where the backend is not. If the Spec's parameters name the place, no other
+// is asked about.
 func elsewhereIsNotAbsent(w *world) {
 	if w.f.Topologist == nil {
 		return
@@ -128,7 +128,7 @@ func elsewhereIsNotAbsent(w *world) {
 	w.isAbsent("here or in another place", spec, w.h.NamesStorage)
 }
 
-// isSnapshotAbsent checks what is proven of a snapshot's name.
+// isSnapshotAbsent checks the proof for a snapshot's name.
 func (w *world) isSnapshotAbsent(when string, spec backends.SnapshotSpec, want bool) {
 	w.Helper()
 	if got := w.f.Prove.IsSnapshotAbsent(w.ctx(), spec); got != want {
@@ -159,7 +159,7 @@ func refusedSnapshotIsAbsent(w *world) {
 	w.isSnapshotAbsent("after the refusal", spec, true)
 }
 
-// notThere is the handle of a volume that is not there. One that names its storage is of a volume that was.
+// notThere returns the handle of a volume that does not exist. If handles name the storage, it is of a deleted volume.
 func (w *world) notThere() string {
 	w.Helper()
 	if !w.h.NamesStorage {
@@ -170,7 +170,7 @@ func (w *world) notThere() string {
 	return v.Handle
 }
 
-// isGroupAbsent checks what is proven of a group's name.
+// isGroupAbsent checks the proof for a group's name.
 func (w *world) isGroupAbsent(when string, spec backends.GroupSpec, want bool) {
 	w.Helper()
 	if got := w.f.Prove.IsGroupAbsent(w.ctx(), spec); got != want {
