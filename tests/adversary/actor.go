@@ -11,20 +11,20 @@ import (
 	"github.com/container-storage-interface/spec/lib/go/csi"
 )
 
-// actor is a client with volumes and snapshots of its own.
+// actor is a client with its own volumes and snapshots.
 type actor struct {
 	*world
 	id    int
 	steps []Step
-	ready func() // says that it has come to a Cycle, or has ended
+	ready func() // says that the actor has come to a Cycle, or has ended
 
-	own       sync.Mutex // of what is below
+	own       sync.Mutex // guards the fields below
 	volumes   [4]*volume
 	snapshots [3]*snapshot
-	took      map[Op]time.Duration // the last one
+	took      map[Op]time.Duration // the last duration
 }
 
-// volume is a volume that was acknowledged.
+// volume is an acknowledged volume.
 type volume struct {
 	name, id  string
 	class     int
@@ -32,20 +32,20 @@ type volume struct {
 	fsType    string
 	bytes     int64
 	context   map[string]string
-	used      bool // staged and published, or half so
-	formatted bool // it has been used: no tool has to be started for that any more
+	used      bool // staged and published, or partly so
+	formatted bool // it has been used, so no tool has to be started for formatting any more
 	damaged   bool
-	reading   bool // it is used for reading only
+	reading   bool // its use is read-only
 	cut       bool // its filesystem was not unmounted cleanly
 	retained  bool // it was acknowledged that its data outlives it
-	unsure    bool // what was said of that last was not acknowledged
-	// contents is what was written; nil for a copy that nobody has looked at yet.
+	unsure    bool // the last change of that was not acknowledged
+	// contents is what was written; nil for a copy that was not read yet.
 	contents *contents
 	origin   *copied
 	leaving  atomic.Bool // its deletion was begun, and not refused
 }
 
-// snapshot is a snapshot that was acknowledged.
+// snapshot is an acknowledged snapshot.
 type snapshot struct {
 	name, id, source string
 	class            int
@@ -56,15 +56,15 @@ type snapshot struct {
 	group            *group      // nil for none
 }
 
-// copied is what a copy holds: the source's contents at some instant between two times.
+// copied is the contents of a copy: the source's contents at some instant between two times.
 type copied struct {
 	mu       sync.Mutex
 	source   *contents
 	from, to time.Time
-	pinned   vector // what was found in it the first time
+	pinned   vector // the contents that were found the first time
 }
 
-// is checks that a copy holds what was found.
+// is checks the contents of a copy: the first time against the source, later against the first result.
 func (c *copied) is(v vector) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -82,7 +82,7 @@ func newActor(w *world, id int, steps []Step) *actor {
 	return &actor{world: w, id: id, steps: steps, ready: func() {}, took: map[Op]time.Duration{}}
 }
 
-// run takes the steps.
+// run executes the steps.
 func (a *actor) run() {
 	defer a.ready()
 	for _, step := range a.steps {
@@ -93,7 +93,7 @@ func (a *actor) run() {
 	}
 }
 
-// step takes one step, with what is beside it.
+// step executes one step, with the step beside it.
 func (a *actor) step(s Step) {
 	var group sync.WaitGroup
 	if s.Fault != nil {
@@ -109,7 +109,7 @@ func (a *actor) step(s Step) {
 	group.Wait()
 }
 
-// do takes a step if it applies.
+// do executes a step if it applies.
 func (a *actor) do(s Step, company bool) {
 	a.own.Lock()
 	v, from := a.volumes[s.Slot%len(a.volumes)], a.volumes[s.From%len(a.volumes)]
@@ -128,7 +128,7 @@ func (a *actor) do(s Step, company bool) {
 	a.took[s.Op] = time.Since(began)
 }
 
-// choose takes a step with what its slots hold, if that is what it needs.
+// choose executes a step with the contents of its slots, if they fit.
 func (a *actor) choose(s Step, v, from *volume, shot *snapshot, company bool) {
 	switch {
 	case s.Op == List:
@@ -152,14 +152,14 @@ func (a *actor) choose(s Step, v, from *volume, shot *snapshot, company bool) {
 	}
 }
 
-// handle takes a step with a volume that there is.
+// handle executes a step with an existing volume.
 func (a *actor) handle(s Step, v *volume, company bool) {
 	if do, ok := a.deeds(s, v, company)[s.Op]; ok && a.applies(s, v) {
 		do()
 	}
 }
 
-// deeds are what is done in the steps that need a volume: the others do nothing where there is one.
+// deeds returns the actions of the steps that need a volume. Other steps do nothing if there is one.
 func (a *actor) deeds(s Step, v *volume, company bool) map[Op]func() {
 	return map[Op]func(){
 		Delete:   func() { a.delete(s, v, company) },
@@ -181,7 +181,7 @@ func (a *actor) deeds(s Step, v *volume, company bool) map[Op]func() {
 	}
 }
 
-// applies reports whether a step is one for a volume as it is now.
+// applies reports whether a step fits the present state of a volume.
 func (a *actor) applies(s Step, v *volume) bool {
 	switch s.Op {
 	case Delete:
@@ -195,7 +195,7 @@ func (a *actor) applies(s Step, v *volume) bool {
 	}
 }
 
-// fitsUse reports whether a step fits that a volume is used now, or that it is not.
+// fitsUse reports whether a step fits the present use of a volume.
 func (a *actor) fitsUse(s Step, v *volume) bool {
 	class := a.setup.Classes[v.class]
 	switch s.Op {
@@ -217,11 +217,11 @@ func (a *actor) fitsUse(s Step, v *volume) bool {
 func (a *actor) staging(v *volume) string { return a.path("mounts", "staging", v.name) }
 func (a *actor) target(v *volume) string  { return a.path("mounts", "pods", v.name, "mount") }
 
-// data is the image of a volume of a backend that keeps it in a directory of the handle's name; empty where there is
+// data returns the image of a volume of a backend that keeps it in a directory of the handle's name; empty if there is
 // none.
 func (a *actor) data(v *volume) string {
 	found, _ := filepath.Glob(filepath.Join(a.disks[a.setup.Classes[v.class].Disk].dir, "*/volumes", v.id, "image"))
-	return strings.Join(found, "") // There is one at most.
+	return strings.Join(found, "") // There is at most one.
 }
 
 func capability(raw bool) *csi.VolumeCapability {
@@ -234,7 +234,7 @@ func capability(raw bool) *csi.VolumeCapability {
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{}}}
 }
 
-// capability is how the volume is used now.
+// capability returns the volume's capability for its present use.
 func (v *volume) capability() *csi.VolumeCapability {
 	c := capability(v.raw)
 	if m := c.GetMount(); m != nil {

@@ -42,7 +42,7 @@ func TestAdversary(t *testing.T) {
 		t.Fatalf("this machine lacks what the test needs: %q", missing)
 	}
 	if *planting {
-		return // TestPlants is another run.
+		return // TestPlants is a separate run.
 	}
 	var chosen []Setup
 	all := Setups()
@@ -61,8 +61,8 @@ func TestAdversary(t *testing.T) {
 	t.Cleanup(func() { report(t, tally, time.Since(began)) })
 	for i, s := range chosen {
 		t.Run(s.Name, func(t *testing.T) {
-			// Each waits more than it computes. In the guest, one sets the clock and others stop the kernel's server. Who has a
-			// server that stops is alone, for the others ask all loop devices.
+			// Each waits more than it computes. In the guest, one sets the clock and others stop the kernel's server. A setup
+			// whose server stops runs alone, because the others ask all loop devices.
 			if *budget == 0 && !*guest && s.servedDisk() < 0 {
 				t.Parallel()
 			}
@@ -74,7 +74,7 @@ func TestAdversary(t *testing.T) {
 	}
 }
 
-// attack runs one schedule after the other over one world, as long as nothing is wrong.
+// attack runs one schedule after the other over one world, until a violation.
 func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 	run := &runner{T: t, setup: s, tally: tally, limits: patient()}
 	if *hasty {
@@ -117,17 +117,17 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 	}
 }
 
-// wanted are the profiles of a setup that are asked for.
+// wanted returns the requested profiles of a setup.
 func wanted(s Setup) []string {
 	return slices.DeleteFunc(profilesOf(s), func(name string) bool { return *profile != "" && name != *profile })
 }
 
-// rounds is how often the short form attacks a setup by each of its profiles, but for those that take as long as all
+// rounds is how often the short form attacks a setup by each of its profiles, except those that take as long as all
 // others. The seeds are always the same.
 const rounds = 2
 
-// inOrder are the profiles that are used one after the other, and then again; without a seed it is the next one. The
-// short form has the schedules besides that have found something.
+// inOrder returns the profiles in the order of their use, which then repeats. Without a seed, the next one is used. The
+// short form also has the schedules that have found a defect.
 func inOrder(s Setup, names []string) (order []Found) {
 	short := *budget == 0 && *schedules == 0
 	for round := range rounds {
@@ -145,7 +145,8 @@ func inOrder(s Setup, names []string) (order []Found) {
 	return order
 }
 
-// goesOn reports whether there is to be a schedule after so many; a first one there always is, for none finds nothing.
+// goesOn reports whether another schedule follows after n. With a budget there is always a first one: without any,
+// nothing would be tested.
 func goesOn(n, planned int, until time.Time) bool {
 	switch {
 	case *budget > 0:
@@ -156,7 +157,7 @@ func goesOn(n, planned int, until time.Time) bool {
 	return n < planned
 }
 
-// runner tries schedules on a world, and on a new one after a violation.
+// runner tries schedules on a world, and on a new world after a violation.
 type runner struct {
 	*testing.T
 	setup   Setup
@@ -192,7 +193,7 @@ func (r *runner) try(s Schedule) string {
 	return wrong[0]
 }
 
-// shows checks that a schedule in which nothing was wrong could have shown something.
+// shows checks that a schedule without a violation could have shown one.
 func (r *runner) shows(s Schedule) {
 	r.Helper()
 	if r.setup.servedDisk() < 0 {

@@ -13,49 +13,49 @@ import (
 )
 
 const (
-	// attempt is what an orchestrator gives a call, scaled down.
+	// attempt is an orchestrator's time limit for a call, scaled down.
 	attempt = 15 * time.Second
-	// soon is how long what may be left for a while is waited for, before it is seen to.
+	// soon is how long to wait for something that may be left for a while, before acting on it.
 	soon = 3 * time.Second
-	// enough is how many attempts work may take that is given less time than it needs.
+	// enough is the maximum number of attempts for work that gets less time than it needs.
 	enough = 200
 )
 
-// errRefused says that a call was refused for good, as it may be; errGone that the schedule is over.
+// errRefused says that a call was finally refused, which is allowed; errGone that the schedule is over.
 var (
 	errRefused = errors.New("refused")
 	errGone    = errors.New("the schedule is over")
 )
 
-// limits are how long the driver may take.
+// limits are the time limits of the driver.
 type limits struct {
 	calls time.Duration // for a call, once all is calm
-	lists time.Duration // for what was done to show, and for what is left to go
+	lists time.Duration // for acknowledged changes to appear, and for remains to disappear
 }
 
-// patient are limits that no busy machine reaches.
+// patient returns limits that no busy machine reaches.
 func patient() limits { return limits{2 * time.Minute, 2 * time.Minute} }
 
-// again are those for looking once more for what was wrong, where passing them is no news.
+// again returns the limits for reproducing a violation, when exceeding them is not a new one.
 func again() limits { return limits{40 * time.Second, 5 * time.Second} }
 
-// request is a call that is made again until it ends.
+// request is a call that is retried until it ends.
 type request struct {
 	name     string       // such as CreateVolume v-1-0
-	refusals []codes.Code // with which it may be refused, so that the caller lets it be
-	makes    bool         // it makes something, of which a sidecar lets go once it is denied
-	frees    bool         // it takes down or deletes: full storage is no reason to fail
-	enters   bool         // it lets somebody in who may free some: as above, where the volumes are
+	refusals []codes.Code // possible refusals, after which the caller gives up
+	makes    bool         // it creates an item, which a sidecar gives up after a denial
+	frees    bool         // it unmounts or deletes: full storage is no reason to fail
+	enters   bool         // it gives access to a user who may free space: as above, if only the volumes' storage is full
 	how      How
 	within   time.Duration
-	company  bool // something else may be at the same volume
-	// disk is where the volume is that it is for; nil for none, or where it may have to wait for others.
+	company  bool // another call may concern the same volume
+	// disk is the disk of the request's volume; nil if there is none, or if the call may have to wait for others.
 	disk *disk
-	// send makes the call, and returns an answer that has to be the same each time.
+	// send makes the call, and returns an answer that must be the same each time.
 	send func(ctx context.Context) (string, error)
 }
 
-// ask makes a call until it succeeds or is refused for good, as the sidecars do.
+// ask makes a call until it succeeds or is finally refused, as the sidecars do.
 func (w *world) ask(r request) error {
 	began, calmed, first := time.Now(), time.Time{}, ""
 	for n := 0; ; n++ {
@@ -90,7 +90,7 @@ func (w *world) ask(r request) error {
 	}
 }
 
-// answered is how an attempt ended.
+// answered is the result of an attempt.
 type answered struct {
 	text string
 	err  error
@@ -130,8 +130,8 @@ func (w *world) attempt(r request, n int) []answered {
 	return list
 }
 
-// deliver makes a call, and turns to another controller when one takes over: whom it asked first goes on with it then,
-// or later.
+// deliver makes a call, and fails when another controller takes over, so that the caller turns to that one. The first
+// one continues with the call then, or later.
 func (w *world) deliver(r request, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(w.life, limit)
 	over := w.takeover()
@@ -149,7 +149,7 @@ func (w *world) deliver(r request, limit time.Duration) (string, error) {
 	}
 }
 
-// same holds an answer against the first one.
+// same compares an answer with the first one.
 func (w *world) same(r request, first *string, a answered) error {
 	switch {
 	case a.err != nil:
@@ -176,7 +176,7 @@ func (w *world) judge(r request, a answered, n int, calmed time.Time) (final boo
 	return false
 }
 
-// reason is the invariant that a failure breaks; empty where the caller asks again.
+// reason returns the invariant that a failure breaks; empty if the caller retries.
 func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) string {
 	quiet := w.undisturbed(r)
 	switch code {
@@ -193,7 +193,7 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 	case codes.DeadlineExceeded, codes.Canceled:
 		return ""
 	case codes.FailedPrecondition:
-		if w.opened.Load() { // Somebody has the device open.
+		if w.opened.Load() { // A process has the device open.
 			return ""
 		}
 	default:
@@ -207,7 +207,7 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 	return ""
 }
 
-// needsRoom is the invariant that a failure breaks for which there is no other reason than that storage is full.
+// needsRoom returns the invariant that a failure breaks if full storage is its only reason.
 func (w *world) needsRoom(r request, n int) string {
 	switch {
 	case w.mustFree(r, n, 2):
@@ -221,7 +221,7 @@ func (w *world) needsRoom(r request, n int) string {
 // undisturbed reports whether nothing but the call itself can make it fail.
 func (w *world) undisturbed(r request) bool { return !w.disturbed.Load() && !r.company }
 
-// mustFree reports whether a call that frees space has failed more often than it may where storage is full and nothing
+// mustFree reports whether a call that frees space has failed more often than allowed if storage is full and nothing
 // else is wrong.
 func (w *world) mustFree(r request, n, often int) bool { return r.frees && n > often && w.onlyFull() }
 
@@ -248,7 +248,7 @@ func (w *world) count(name string, code codes.Code) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var rpc string
-	_, _ = fmt.Sscan(name, &rpc) // names begin with it
+	_, _ = fmt.Sscan(name, &rpc) // names begin with the RPC
 	w.tally.Calls[rpc]++
 	w.tally.Codes[code.String()]++
 }

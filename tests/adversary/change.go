@@ -12,10 +12,10 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// delete deletes a volume; while it is used that must be refused.
+// delete deletes a volume. While the volume is used, that must be refused.
 func (a *actor) delete(s Step, v *volume, company bool) {
 	if v.used && a.setup.Apart {
-		return // Nobody but the orchestrator knows.
+		return // Only the orchestrator knows.
 	}
 	r := a.requestFor(s, v, "DeleteVolume", company)
 	r.frees = true
@@ -142,7 +142,7 @@ func (a *actor) modify(s Step, v *volume, company bool) {
 	v.retained, v.unsure = retained, err != nil
 }
 
-// outlived notes the directory of a deleted volume that is to be there yet, as was acknowledged last.
+// outlived notes that the directory of a deleted volume must still exist, by the last acknowledged parameters.
 func (a *actor) outlived(v *volume) {
 	class := a.setup.Classes[v.class]
 	if !class.Retains || !v.retained && !v.unsure {
@@ -153,7 +153,7 @@ func (a *actor) outlived(v *volume) {
 	a.kept[filepath.Join(a.disks[class.Disk].dir, v.name)] = !v.unsure
 }
 
-// retains looks for what was to be retained, and takes it away, with the records of it that come a little later.
+// retains checks that retained directories exist, and removes them, with their records, which appear a little later.
 func (w *world) retains([]*actor) {
 	for dir, must := range w.kept {
 		_, err := os.Lstat(dir)
@@ -175,7 +175,7 @@ func (w *world) retains([]*actor) {
 	clear(w.kept)
 }
 
-// unrecord takes the record of a directory that was retained away, if it is there.
+// unrecord removes the record of a retained directory, if it exists.
 func (w *world) unrecord(dir string) {
 	records, _ := filepath.Glob(filepath.Join(filepath.Dir(dir), ".stowage/retained/*"))
 	for _, record := range records {
@@ -189,7 +189,7 @@ func (w *world) unrecord(dir string) {
 	}
 }
 
-// damage cuts the data of a volume short, as a broken disk or an administrator does.
+// damage truncates the data of a volume, as a broken disk or an administrator does.
 func (a *actor) damage(v *volume) {
 	if !a.setup.Classes[v.class].Sized || v.contents == nil {
 		return

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// check asks for all that is told of a volume, as csi-attacher, health monitors and the kubelet do. What is there is
-// never called gone.
+// check queries a volume as csi-attacher, health monitors and the kubelet do. An existing volume is never reported as
+// gone.
 func (a *actor) check(s Step, v *volume, company bool) {
 	for name, send := range map[string]func(ctx context.Context) error{
 		"ControllerGetVolume": func(ctx context.Context) error {
@@ -40,7 +40,7 @@ func (a *actor) check(s Step, v *volume, company bool) {
 	}
 }
 
-// checkUse asks the node.
+// checkUse queries the node.
 func (a *actor) checkUse(s Step, v *volume, company bool) {
 	a.asked(s, "NodeGetVolumeStats", v, company, func(ctx context.Context) error {
 		response, err := a.uses().NodeGetVolumeStats(ctx,
@@ -57,7 +57,7 @@ func (a *actor) checkUse(s Step, v *volume, company bool) {
 	})
 }
 
-// asked makes a call that only asks, unless the driver has no such call.
+// asked makes a query, unless the driver lacks that call.
 func (a *actor) asked(s Step, name string, v *volume, company bool, send func(ctx context.Context) error) {
 	r := a.requestFor(s, v, name, company || v.damaged, codes.Unimplemented)
 	if v.leaving.Load() {

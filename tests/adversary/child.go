@@ -22,13 +22,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/driver"
 )
 
-// serveWord is the argument that makes a driver of this program; what follows says which.
+// serveWord is the argument that makes this program a driver; the next argument has the orders.
 const serveWord = "serve-as-the-adversarys-driver"
 
-// draftPatience is how long a driver takes what shows no life for alive.
+// draftPatience is how long an attempt without a sign of life counts as alive.
 const draftPatience = 2 * time.Second
 
-// role is which services a process has.
+// role says which services a process has.
 type role string
 
 const (
@@ -37,7 +37,7 @@ const (
 	node       role = "node"
 )
 
-// orders are what a driver's process is started with.
+// orders configure a driver's process.
 type orders struct {
 	Setup    string
 	Root     string // the world's directory
@@ -45,7 +45,7 @@ type orders struct {
 	Config   string // YAML
 	DataDir  string
 	Endpoint string
-	Files    uint64 // how many files it may open; 0 for the usual number
+	Files    uint64 // the limit of open files; 0 for the default
 }
 
 // Main serves, and does not return, if this program was started as a driver.
@@ -62,7 +62,7 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve is what cmd/driver does.
+// serve does the work of cmd/driver.
 func (o *orders) serve() (err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()

@@ -8,11 +8,11 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/inside"
 )
 
-// leap is how far a clock is off.
+// leap is the size of a clock change.
 const leap = 10 * time.Minute
 
-// clock sets this kernel's clock forward, or back where f.On is odd, until the time is set right again. The driver's
-// timers run on: only the time of day leaps.
+// clock sets this kernel's clock forward, or back if f.On is odd, until the returned function corrects it. The driver's
+// timers continue: only the time of day leaps.
 func (w *world) clock(f Fault) (func() error, error) {
 	if err := inside.Check(); err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func set(now time.Time) error {
 	return unix.Settimeofday(&t)
 }
 
-// clocks are lives and copies during which the clock leaps, and leaps back.
+// clocks returns lives and copies during which the clock leaps, and leaps back.
 func (d dice) clocks() [][]Step {
 	tracks := pick(d, dice.calls, dice.copies)(d)
 	for _, track := range tracks {

@@ -25,19 +25,19 @@ import (
 )
 
 const (
-	// lag is how old what the cloud shows may be.
+	// lag is the maximum age of the cloud's answers.
 	lag = 60 * time.Millisecond
-	// latest is how late a request may arrive.
+	// latest is the maximum delay of a request.
 	latest = time.Second
 )
 
-// cloud is a region of the strict API, which lives on when drivers die.
+// cloud is a region of the strict API, which outlives drivers.
 type cloud struct {
 	*region.Region
 	api *httptest.Server
 }
 
-// newCloud begins a region, of which drivers learn through a file.
+// newCloud starts a region, whose address drivers read from a file.
 func newCloud(tb testing.TB, root string) (*cloud, error) {
 	config := region.Quick()
 	config.Lag = lag
@@ -46,7 +46,7 @@ func newCloud(tb testing.TB, root string) (*cloud, error) {
 	return c, os.WriteFile(filepath.Join(root, "cloud"), []byte(c.api.URL), 0o600)
 }
 
-// overCloud is the ebs backend with a cloud that a file names.
+// overCloud returns the ebs backend with the cloud whose address is in a file.
 func overCloud(root string) backends.Definition {
 	d := ebs.Definition()
 	open := d.Open
@@ -69,7 +69,7 @@ func overCloud(root string) backends.Definition {
 	return d
 }
 
-// put writes one version to a volume, as a machine that has it would.
+// put writes one version to a volume, as a machine does to which it is attached.
 func (c *cloud) put(volume, name string, id uint64) error {
 	all, err := c.look(volume)
 	if err != nil {
@@ -81,13 +81,13 @@ func (c *cloud) put(volume, name string, id uint64) error {
 	return err
 }
 
-// look reads all that is on a volume.
+// look reads the contents of a volume.
 func (c *cloud) look(volume string) (vector, error) {
 	all := vector{}
 	return all, json.Unmarshal([]byte(cmp.Or(c.Server.Read(volume), "{}")), &all)
 }
 
-// tree is what there is in the cloud.
+// tree returns the volumes and snapshots in the cloud.
 func (c *cloud) tree() (list []string) {
 	for _, v := range c.Server.Volumes() {
 		list = append(list, v.ID)
@@ -99,7 +99,7 @@ func (c *cloud) tree() (list []string) {
 	return list
 }
 
-// bad has requests meet faults until the end.
+// bad makes requests fail, get lost or arrive late until the end.
 func (w *world) bad(Fault) (func() error, error) {
 	w.cloud.Proxy.Random(map[faults.Kind]int{
 		faults.Throttle: 60, faults.Fail: 20, faults.FailAfter: 20, faults.LoseRequest: 20, faults.LoseReply: 30,
@@ -108,12 +108,12 @@ func (w *world) bad(Fault) (func() error, error) {
 	}, latest)
 	return func() error {
 		w.cloud.Proxy.Stop()
-		<-time.After(2 * latest) // What was delayed has arrived.
+		<-time.After(2 * latest) // Delayed requests have arrived.
 		return nil
 	}, nil
 }
 
-// unsteady has reads go back in time until the end: what was seen is unseen again.
+// unsteady makes reads go back in time until the end: items that were seen become unseen again.
 func (w *world) unsteady(Fault) (func() error, error) {
 	w.cloud.Server.SetUnsteady(true)
 	return func() error {
@@ -123,7 +123,7 @@ func (w *world) unsteady(Fault) (func() error, error) {
 	}, nil
 }
 
-// overStrictAPI has a controller that can be killed, and overtaken by another.
+// overStrictAPI returns a setup whose controller can be killed, and overtaken by another.
 func overStrictAPI() Setup {
 	return Setup{
 		Name: "ebs", Apart: true, Alone: true, Cloud: true, Attach: true, Node: region.NodeA, Zone: "region-1a", Scale: 1024,
@@ -133,7 +133,7 @@ func overStrictAPI() Setup {
 	}
 }
 
-// cloudy are lives while requests meet faults.
+// cloudy returns lives during which requests fail.
 func (d dice) cloudy() [][]Step {
 	tracks := d.calls()
 	for _, track := range tracks {
@@ -147,15 +147,15 @@ func (d dice) cloudy() [][]Step {
 	return tracks
 }
 
-// strayed reports whether something may be left of requests that a process made before it died: CreateSnapshot has no
-// client token, and whose arrives after its process has died is nobody's.
+// strayed reports whether only items of a dead process's requests may be left. CreateSnapshot has no client token, so a
+// snapshot whose request arrives after its process has died belongs to no caller.
 func (w *world) strayed(left []string) bool {
 	nobodys := func(id string) bool { return strings.HasPrefix(id, "snap-") }
 	return w.setup.Cloud && w.disturbed.Load() && len(left) > 0 &&
 		!slices.ContainsFunc(left, func(id string) bool { return !nobodys(id) })
 }
 
-// tidied deletes what strayed, as who finds it in the list would, and returns what is left then.
+// tidied deletes strays, as an administrator would who finds them in the list, and returns what is left then.
 func (w *world) tidied(strays []string) (more []string) {
 	for _, id := range strays {
 		r := request{name: "DeleteSnapshot of nobody's " + id, company: true}

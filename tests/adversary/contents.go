@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// version is one state of a file or extent. Its number says all of its bytes; number 0 is absence.
+// version is one state of a file or extent. Its number determines all of its bytes; number 0 is absence.
 type version struct {
 	id           uint64
 	begun, ended time.Time // ended is zero until the write is known to be done
 }
 
-// contents is what a volume's writers wrote, and when.
+// contents records the writes to a volume, and their times.
 type contents struct {
 	mu    sync.Mutex
 	files map[string][]version
 }
 
-// vector is which version of each file is somewhere.
+// vector maps each file to its version.
 type vector map[string]uint64
 
 // serial numbers versions.
@@ -37,7 +37,7 @@ func newContents(v vector) *contents {
 	return c
 }
 
-// payload is the bytes of a version in a file of that name.
+// payload returns the bytes of a version in a file of that name.
 func payload(name string, id uint64) []byte {
 	size := map[byte]int{'r': 4096, 'b': 1 << 20}[name[0]]
 	if size == 0 {
@@ -51,7 +51,7 @@ func payload(name string, id uint64) []byte {
 	return data
 }
 
-// versionOf tells which version some bytes are, and fails where they are none as a whole.
+// versionOf returns the version of some bytes, and fails if they are not exactly one.
 func versionOf(name string, data []byte) (uint64, error) {
 	if len(bytes.Trim(data, "\x00")) == 0 && name[0] == 'r' {
 		return 0, nil
@@ -66,7 +66,7 @@ func versionOf(name string, data []byte) (uint64, error) {
 	return id, nil
 }
 
-// begin notes that a write begins; the function it returns, that it has been synced.
+// begin notes that a write begins; the returned function notes that it has been synced.
 func (c *contents) begin(name string, id uint64) (done func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ func (c *contents) begin(name string, id uint64) (done func()) {
 	}
 }
 
-// copy is what is known now.
+// copy returns the writes that are known now.
 func (c *contents) copy() *contents {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +90,8 @@ func (c *contents) copy() *contents {
 	return other
 }
 
-// instant checks that a vector is what was there at one instant between two times. A version is there at the earliest
-// when its write begins, and at the latest until the next one's has ended.
+// instant checks that a vector existed at one instant between two times. A version exists from when its write begins,
+// at the earliest, until the next one's has ended, at the latest.
 func (c *contents) instant(v vector, from, to time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,7 +125,7 @@ func (c *contents) instant(v vector, from, to time.Time) error {
 	return nil
 }
 
-// now checks that a vector is what is there now.
+// now checks that a vector is the present contents.
 func (c *contents) now(v vector) error {
 	t := time.Now()
 	return c.instant(v, t, t)

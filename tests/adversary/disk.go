@@ -14,18 +14,18 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// filler begins the names of files that fill a filesystem.
+// filler is the prefix of files that fill a filesystem.
 const filler = "foreign-"
 
-// disk is a small filesystem below what a driver uses.
+// disk is a small filesystem that a driver uses.
 type disk struct {
 	dir, image, kind string
 	bytes            int64
-	server           *stall.Process // of what is served; nil for none
+	server           *stall.Process // of a served disk; nil for none
 }
 
-// makeDisks mounts memory for the images of the setup's filesystems, a small one for the driver's state, and these
-// filesystems.
+// makeDisks mounts memory for the images of the setup's filesystems, a small memory filesystem for the driver's state,
+// and the setup's filesystems.
 func (w *world) makeDisks() error {
 	memory := w.path("memory")
 	if err := errors.Join(os.Mkdir(memory, 0o755), unix.Mount("adversary", memory, "tmpfs", 0, "size=3g")); err != nil {
@@ -67,7 +67,7 @@ func (d *disk) make() error {
 
 func (d *disk) mount() error { return run("mount", "-o", "loop", d.image, d.dir) }
 
-// unmount waits for those who look at the filesystem for a moment.
+// unmount retries while another process uses the filesystem for a moment.
 func (d *disk) unmount() (err error) {
 	for range 100 {
 		if err = unix.Unmount(d.dir, unix.UMOUNT_NOFOLLOW); err == nil {
@@ -97,7 +97,7 @@ func (d *disk) fill() error {
 	return file.Close()
 }
 
-// lift ends whatever was done to the disk while it stays mounted.
+// lift undoes changes to the disk that leave it mounted.
 func (d *disk) lift() error {
 	_ = unix.Mount("", d.dir, "", unix.MS_REMOUNT|unix.MS_BIND, "") // it may be writable
 	if err := os.Remove(filepath.Join(d.dir, filler+"big")); err != nil && !errors.Is(err, os.ErrNotExist) &&
@@ -118,7 +118,7 @@ const shutdown = 0x8004587d
 // flushed has the journal written before (FS_SHUTDOWN_FLAGS_LOGFLUSH).
 const flushed = 1
 
-// fail makes the filesystem fail with EIO, whatever it is asked for, until it is mounted again.
+// fail makes every operation on the filesystem fail with EIO, until it is mounted again.
 func (d *disk) fail() error {
 	dir, err := os.Open(d.dir)
 	if err != nil {

@@ -27,15 +27,15 @@ type drivers struct {
 	world   *world
 	alive   sync.RWMutex
 	config  string
-	files   uint64 // for the next start
+	files   uint64 // the limit of open files of the next start
 	control *process
 	nodes   *process
 	count   int
-	pods    int           // of controllers: each has a data directory of its own, which a restart keeps
+	pods    int           // the number of controllers: each has its own data directory, which a restart keeps
 	over    chan struct{} // closed when another controller takes over
 }
 
-// takeover is closed when another controller takes over from the one that there is.
+// takeover is closed when another controller takes over from the current one.
 func (d *drivers) takeover() <-chan struct{} {
 	d.alive.RLock()
 	defer d.alive.RUnlock()
@@ -51,7 +51,7 @@ type process struct {
 	conn   *grpc.ClientConn
 }
 
-// startAll starts what the setup needs.
+// startAll starts the processes that the setup needs.
 func (d *drivers) startAll(config string) (err error) {
 	d.config, d.over = config, make(chan struct{})
 	if !d.world.setup.Apart {
@@ -92,7 +92,8 @@ func (d *drivers) start(r role) (*process, error) {
 	return p, nil
 }
 
-// run starts the process and waits for its end on one thread, with which it would be killed (PR_SET_PDEATHSIG).
+// run starts the process and waits for its end on one thread, because the process is killed with that thread
+// (PR_SET_PDEATHSIG).
 func (p *process) run(begun chan<- error) {
 	runtime.LockOSThread()
 	defer close(p.done)
@@ -116,7 +117,7 @@ func (p *process) run(begun chan<- error) {
 	} else {
 		begun <- err
 	}
-	_ = err // a kill's
+	_ = err // of a killed process
 }
 
 // ready waits for the first answer.
@@ -172,7 +173,7 @@ func (d *drivers) killAll() {
 	d.control, d.nodes = nil, nil
 }
 
-// restart kills all and starts them again, after something was done meanwhile. While there is no driver calls wait.
+// restart kills all processes, calls between, and starts them again. Calls wait while there is no driver.
 func (d *drivers) restart(config string, between func() error) error {
 	d.alive.Lock()
 	defer d.alive.Unlock()
@@ -181,8 +182,8 @@ func (d *drivers) restart(config string, between func() error) error {
 	return errors.Join(d.startAll(config), prepared)
 }
 
-// controls is who is asked to make volumes, uses who is asked to mount them. A call goes to who is there when it is
-// made.
+// controls returns the client of the controller, and uses that of the node. A call goes to the process that runs when
+// it is made.
 func (d *drivers) controls() csi.ControllerClient {
 	d.alive.RLock()
 	defer d.alive.RUnlock()
@@ -201,7 +202,7 @@ func (d *drivers) uses() csi.NodeClient {
 	return csi.NewNodeClient(d.nodes.connection())
 }
 
-// connection leads to the process; where there is none, nowhere.
+// connection returns the connection to the process; if there is none, calls fail.
 func (p *process) connection() grpc.ClientConnInterface {
 	if p == nil || p.conn == nil {
 		return nowhere{}
@@ -212,7 +213,7 @@ func (p *process) connection() grpc.ClientConnInterface {
 // nowhere is a connection to a driver that did not start.
 type nowhere struct{ grpc.ClientConnInterface }
 
-// Invoke fails as a call does that nobody hears.
+// Invoke fails, because there is no driver.
 func (nowhere) Invoke(context.Context, string, any, any, ...grpc.CallOption) error {
 	return status.Error(codes.Unavailable, "there is no driver")
 }

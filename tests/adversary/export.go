@@ -6,7 +6,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// export has this kernel's NFS server export the disks, but for the last one, which is the driver's own.
+// export makes this kernel's NFS server export the disks, except the last one, which is the driver's own.
 func (w *world) export() (err error) {
 	ctx := context.Background()
 	if err := nfsd.Clear(ctx); err != nil {
@@ -27,7 +27,7 @@ func (d *disk) export(options ...string) nfsd.Export {
 	return nfsd.Export{Path: d.dir, Options: options}
 }
 
-// denied has the server let nobody in to a disk for a time, or nobody who is root.
+// denied makes the server deny a disk to everybody, or to root, for a time.
 func (w *world) denied(f Fault) (func() error, error) {
 	exported := len(w.disks) - 1
 	ctx, d := context.Background(), w.disks[f.On%exported]
@@ -38,8 +38,8 @@ func (w *world) denied(f Fault) (func() error, error) {
 	return allow, w.server.Export(ctx, d.export("root_squash"))
 }
 
-// denied are things made whose answers are lost, while the server lets nobody in for a time: rights that are gone say
-// nothing of what was made before.
+// denied returns creations whose answers are lost, while the server denies access for a time: a missing right says
+// nothing about earlier creations.
 func (d dice) denied() [][]Step {
 	tracks := make([][]Step, 3)
 	for i := range tracks {
@@ -50,7 +50,7 @@ func (d dice) denied() [][]Step {
 				s.Slot = 0
 			}
 			if s.Within = d.ms(20, 400); s.How == Lost {
-				s.Within = d.ms(500, 3000) // as long as sidecars wait, so that the rights go in between
+				s.Within = d.ms(500, 3000) // as long as sidecars wait, so that access is denied in between
 			}
 			tracks[i] = append(tracks[i], s, Step{Op: Pause, Count: 50})
 		}
@@ -61,7 +61,7 @@ func (d dice) denied() [][]Step {
 	return tracks
 }
 
-// unexport stops the server, which has each disk in use.
+// unexport stops the server, which uses each disk.
 func (w *world) unexport() error {
 	if w.server == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begin lets a fault come and go in the background, after the one that there is.
+// begin runs a fault in the background, after the current one.
 func (w *world) begin(f Fault) {
 	w.faults.Go(func() {
 		if f.Late {
@@ -59,31 +59,29 @@ func (w *world) begin(f Fault) {
 	})
 }
 
-// lasts waits for a time, but no longer than all is well: what a schedule has found is not found again by waiting.
+// lasts waits for a time, but ends at a violation: waiting longer would find nothing new.
 func (w *world) lasts(d time.Duration) {
 	for end := time.Now().Add(d); !w.failed() && time.Now().Before(end); {
 		<-time.After(min(time.Until(end), 50*time.Millisecond))
 	}
 }
 
-// onlyFull reports whether there is a fault, and it is that storage is full, or that the node's own records cannot be
-// written.
+// onlyFull reports whether there is a fault, and it is full storage, or that the node's own records cannot be written.
 func (w *world) onlyFull() bool {
 	kind, _ := w.active.Load().(string)
 	return strings.HasPrefix(kind, "full") || kind == "fixed-state"
 }
 
-// volumesFull reports whether the only fault is that there is no room where volumes are: the driver's own directory has
-// some.
+// volumesFull reports whether the only fault is full storage for volumes: the driver's own directory has room.
 func (w *world) volumesFull() bool {
 	kind, _ := w.active.Load().(string)
 	return kind == "full" || kind == "full-start"
 }
 
-// module begins a fault and returns what ends it.
+// module begins a fault and returns the function that ends it.
 type module func(f Fault) (end func() error, err error)
 
-// modules are the faults by their kinds.
+// modules returns the faults by their kinds.
 func (w *world) modules() map[string]module {
 	return map[string]module{
 		"kill":        func(Fault) (func() error, error) { return nil, w.again(Proper, nothing) },
@@ -116,7 +114,7 @@ func (w *world) modules() map[string]module {
 
 func nothing() error { return nil }
 
-// again starts the driver again. What works is served: it has to start, whatever is wrong with some of its storage.
+// again restarts the driver. Healthy storage is served: the driver must start even if some of its storage is broken.
 func (w *world) again(v Variant, between func() error) error {
 	var prepared error
 	err := w.restart(w.setup.Config(w, v), func() error {
@@ -130,7 +128,7 @@ func (w *world) again(v Variant, between func() error) error {
 	return errors.Join(err, prepared)
 }
 
-// stop stops the controller in the middle of whatever it does, lets another take over, and lets the first go on.
+// stop stops the controller at any point, lets another take over, and lets the first continue.
 func (w *world) stop(Fault) (func() error, error) {
 	w.alive.Lock()
 	old := w.control
@@ -176,7 +174,7 @@ func (w *world) readOnly(f Fault) (func() error, error) {
 	return d.lift, d.protect()
 }
 
-// eio makes a filesystem fail under a driver that runs, or under one that starts, until it is mounted again.
+// eio makes a filesystem fail under a running driver, or under one that starts, until it is mounted again.
 func (w *world) eio(f Fault, atStart bool) (func() error, error) {
 	d := w.disks[f.On]
 	mend := func() error {
@@ -192,7 +190,7 @@ func (w *world) variant(v Variant) (func() error, error) {
 	return func() error { return w.again(Proper, nothing) }, w.again(v, nothing)
 }
 
-// fewFiles starts the driver with few files to open. It may refuse to start: that is no pool's fault.
+// fewFiles starts the driver with a low limit of open files. It may refuse to start: that is no pool's fault.
 func (w *world) fewFiles(Fault) (func() error, error) {
 	w.files = 8 + w.serials.last.Load()%24
 	err := w.restart(w.setup.Config(w, Proper), nothing)
@@ -200,7 +198,7 @@ func (w *world) fewFiles(Fault) (func() error, error) {
 	return func() error { return w.again(Proper, nothing) }, err
 }
 
-// noFiles leaves the processes that run few more files to open than they have open, as a leak elsewhere in them would.
+// noFiles lets the running process open only a few more files than it has open, as a leak elsewhere in it would.
 func (w *world) noFiles(Fault) (func() error, error) {
 	w.alive.RLock()
 	defer w.alive.RUnlock()
@@ -218,7 +216,7 @@ func (w *world) noFiles(Fault) (func() error, error) {
 		unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil)
 }
 
-// lost has a server show a share without what the driver keeps there, as one does whose disk was not mounted.
+// lost makes a server show a share without the driver's directory, as if its disk was not mounted.
 func (w *world) lost(f Fault) (func() error, error) {
 	root := w.disks[f.On%(len(w.disks)-1)].dir
 	home, away := filepath.Join(root, ".stowage"), filepath.Join(root, filler+"home")
@@ -233,7 +231,7 @@ func (w *world) lost(f Fault) (func() error, error) {
 	return end, w.again(Proper, func() error { return os.Rename(home, away) })
 }
 
-// record does something to one of the driver's records while it does not run.
+// record changes one of the driver's records while it does not run.
 func (w *world) record(f Fault, damage func(path string, data []byte) error) (func() error, error) {
 	var path string
 	var data []byte
@@ -255,12 +253,12 @@ func (w *world) record(f Fault, damage func(path string, data []byte) error) (fu
 		if path == "" {
 			return w.again(Proper, nothing)
 		}
-		// The driver may have moved away what the record belongs to; then it is where an administrator looks for it.
+		// The driver may have moved away the item of the record; then it is where an administrator looks for it.
 		return w.again(Proper, func() error { return errors.Join(os.RemoveAll(path), os.WriteFile(path, data, 0o600)) })
 	}, err
 }
 
-// served checks that each class has room, whatever is wrong with a single record.
+// served checks that each class has room, even if a single record is broken.
 func (w *world) served() {
 	ctx, cancel := context.WithTimeout(w.life, attempt)
 	defer cancel()
@@ -296,8 +294,8 @@ func selfLink(path string, _ []byte) error {
 	return errors.Join(os.Remove(path), os.Symlink(filepath.Base(path), path))
 }
 
-// opener opens each loop device of a volume again and again, as udev and those who list devices do, and holds a shared
-// lock on a new one for some milliseconds.
+// opener opens each loop device of a volume repeatedly, as udev and tools that list devices do, and holds a shared lock
+// on a new one for some milliseconds.
 func (w *world) opener(f Fault) (func() error, error) {
 	ctx, stop := context.WithTimeout(w.life, f.For)
 	defer stop()
@@ -308,7 +306,7 @@ func (w *world) opener(f Fault) (func() error, error) {
 			list, _ := names.Load().([]string)
 			for _, name := range list {
 				if file, err := os.Open("/dev/" + name); err == nil {
-					_ = file.Close() // it was only looked at
+					_ = file.Close() // it was only read
 				}
 				<-time.After(200 * time.Microsecond)
 			}
@@ -337,5 +335,5 @@ func hold(ctx context.Context, device string) {
 	if ctx.Err() == nil && unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
 		<-time.After(5 * time.Millisecond)
 	}
-	_ = file.Close() // it was only looked at
+	_ = file.Close() // it was only read
 }

@@ -49,7 +49,7 @@ func put(target, name string, raw, sync bool, id uint64) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// flush syncs all of a published filesystem.
+// flush syncs a whole published filesystem.
 func flush(target string) error {
 	dir, err := os.Open(target)
 	if err != nil {
@@ -60,11 +60,11 @@ func flush(target string) error {
 
 func extentAt(name string) int64 {
 	var n int64
-	_, _ = fmt.Sscanf(name, "r%d", &n) // names are made here
+	_, _ = fmt.Sscanf(name, "r%d", &n) // the program makes these names
 	return n * stride
 }
 
-// look reads all that a published volume holds.
+// look reads the contents of a published volume.
 func look(target string, raw bool) (vector, error) {
 	if raw {
 		return lookRaw(target)
@@ -96,7 +96,7 @@ func lookRaw(target string) (vector, error) {
 		return nil, err
 	}
 	defer device.Close() //nolint:errcheck // it was only read
-	// What another device of that number had in the page cache is of no interest.
+	// The page cache of an earlier device of that number does not matter.
 	_ = unix.Fadvise(int(device.Fd()), 0, 0, unix.FADV_DONTNEED)
 	found := vector{}
 	for n := range extents {

@@ -11,13 +11,13 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// isImage reports whether a volume is a filesystem on an image that is whole.
+// isImage reports whether a volume is a filesystem on an undamaged image.
 func (a *actor) isImage(v *volume) bool {
 	return !v.damaged && !v.raw && a.setup.Classes[v.class].Sized
 }
 
-// brand makes the image of a volume that nobody uses look like a member of a RAID, by a superblock without a sum,
-// beside the filesystem that is on it. It is nobody's to mount then. What was there before is put back.
+// brand makes the image of an unused volume look like a member of a RAID, by a superblock without a checksum, beside
+// the filesystem on it. Such an image must not be mounted. The previous bytes are restored.
 func (a *actor) brand(s Step, v *volume) {
 	path := a.data(v)
 	if path == "" || v.used || !a.isImage(v) {
@@ -46,8 +46,8 @@ func (a *actor) brand(s Step, v *volume) {
 	}
 }
 
-// glimpse puts the image of a volume back to what it was in the middle of its use, as a power loss leaves it, and has
-// it staged for reading only: that is refused, or shows all that was synced. Then it is used again.
+// glimpse resets the image of a volume to its state in the middle of its use, as after a power loss, and tries
+// read-only staging. That is refused, or shows all synced data. Then the volume is used again.
 func (a *actor) glimpse(s Step, v *volume) {
 	path := a.data(v)
 	if path == "" || !v.used || !a.isImage(v) || v.contents == nil {
@@ -78,7 +78,7 @@ func (a *actor) glimpse(s Step, v *volume) {
 	a.use(Step{Op: Use}, v, false)
 }
 
-// overwrite replaces the bytes of a file, and leaves it the same file.
+// overwrite replaces the bytes of a file, which stays the same file.
 func overwrite(path string, data []byte) error {
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -88,7 +88,7 @@ func overwrite(path string, data []byte) error {
 	return errors.Join(err, file.Close())
 }
 
-// offer stages a volume that nobody uses, and reports whether that was not refused.
+// offer stages an unused volume, and reports whether that was not refused.
 func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mode) bool {
 	capability := v.capability()
 	capability.AccessMode.Mode = mode
@@ -109,7 +109,7 @@ func (a *actor) offer(s Step, v *volume, mode csi.VolumeCapability_AccessMode_Mo
 	return err == nil
 }
 
-// withdraw unstages what was staged by an offer.
+// withdraw unstages a volume that was staged by an offer.
 func (a *actor) withdraw(s Step, v *volume) {
 	a.takesDown(s, v, "NodeUnstageVolume", false, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnstageVolume(ctx, &csi.NodeUnstageVolumeRequest{VolumeId: v.id,
@@ -119,14 +119,14 @@ func (a *actor) withdraw(s Step, v *volume) {
 	a.emptied(v)
 }
 
-// emptied removes the staging path, in which nothing may be left.
+// emptied removes the staging path, which must be empty.
 func (a *actor) emptied(v *volume) {
 	if err := os.Remove(a.staging(v)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		a.blame("gone means gone: after a refusal, %s is not empty: %v", a.staging(v), err)
 	}
 }
 
-// foreign makes volumes look like somebody else's, and puts them back to what they were in the middle of their use.
+// foreign returns tracks that make volumes look foreign, and reset them to their state in the middle of their use.
 func (d dice) foreign() [][]Step {
 	tracks := make([][]Step, 3)
 	for i := range tracks {

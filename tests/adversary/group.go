@@ -10,13 +10,13 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// group is a group of snapshots that was acknowledged.
+// group is an acknowledged group of snapshots.
 type group struct {
 	name, id string
 	members  []*snapshot
 }
 
-// group takes snapshots of two volumes at one instant, as csi-snapshotter does: again until all are ready.
+// group takes snapshots of two volumes at one instant, as csi-snapshotter does: it retries until all are ready.
 func (a *actor) group(s Step, company bool) {
 	a.own.Lock()
 	volumes, none := []*volume{a.volumes[0], a.volumes[1]}, a.snapshots[0] == nil && a.snapshots[1] == nil
@@ -62,7 +62,7 @@ func (a *actor) group(s Step, company bool) {
 	}
 }
 
-// groupable reports whether there can be a group of the volumes.
+// groupable reports whether the volumes can be in one group.
 func (a *actor) groupable(volumes []*volume) bool {
 	for _, v := range volumes {
 		if v == nil || v.damaged || v.class != volumes[0].class || !a.setup.Classes[v.class].Groups {
@@ -79,7 +79,7 @@ func idsOf(g *csi.VolumeGroupSnapshot) (ids []string) {
 	return ids
 }
 
-// member puts the snapshot of a volume of a group into the slot of the volume.
+// member puts the snapshot of a group's volume into the slot of the volume.
 func (a *actor) member(g *group, v *volume, origin *copied, made *csi.VolumeGroupSnapshot) {
 	for _, s := range made.GetSnapshots() {
 		if s.GetSourceVolumeId() != v.id {
@@ -105,7 +105,7 @@ func (a *actor) member(g *group, v *volume, origin *copied, made *csi.VolumeGrou
 	a.blame("success never names incomplete data: %s has no snapshot of %s", g.name, v)
 }
 
-// disband deletes a group with its snapshots. That one of them goes by itself has to be refused.
+// disband deletes a group with its snapshots. The deletion of a single one must be refused.
 func (a *actor) disband(s Step, shot *snapshot, company bool) {
 	g := shot.group
 	var ids []string

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// run runs a schedule, and returns what is wrong.
+// run runs a schedule, and returns the violations.
 func (w *world) run(s Schedule) []string {
 	w.calm.Store(false)
 	w.disturbed.Store(false)
@@ -35,7 +35,7 @@ func (w *world) run(s Schedule) []string {
 	select {
 	case <-done:
 	case <-time.After(w.lasting(10 * time.Second)):
-		// Who still waits may wait for the faults to end; they are not long.
+		// Tracks that still wait may wait for the faults to end, which are short.
 	}
 	w.faults.Wait()
 	w.calm.Store(true)
@@ -47,7 +47,7 @@ func (w *world) run(s Schedule) []string {
 	return slices.Clone(w.wrong)
 }
 
-// settle judges what is there when all is quiet, deletes it, and judges what is left.
+// settle checks everything when all is quiet, deletes it, and checks what is left.
 func (w *world) settle(actors []*actor) {
 	steps := []func([]*actor){w.listed, w.promised, w.held, w.removed, w.retains, w.left}
 	for _, step := range steps {
@@ -58,8 +58,8 @@ func (w *world) settle(actors []*actor) {
 	}
 }
 
-// listed holds what the driver lists against what was acknowledged: nothing less, and nothing that was deleted or
-// refused.
+// listed compares the driver's lists with the acknowledged items: none is missing, and no deleted or refused item is
+// listed.
 func (w *world) listed([]*actor) {
 	w.lists("volumes", slices.Collect(maps.Keys(w.ledger.volumes)), w.allVolumes)
 	w.lists("snapshots", slices.Collect(maps.Keys(w.ledger.snapshots)), w.allSnapshots)
@@ -91,7 +91,7 @@ func (w *world) lists(what string, want []string, all func() []string) {
 	}
 }
 
-// promised holds the sizes that were acknowledged against the filesystems.
+// promised compares the acknowledged sizes with the filesystems.
 func (w *world) promised([]*actor) {
 	if !w.setup.Counts {
 		return
@@ -111,7 +111,7 @@ func (w *world) promised([]*actor) {
 	}
 }
 
-// held looks into all volumes, and into all snapshots through volumes that are made of them.
+// held reads all volumes, and all snapshots through volumes that are restored from them.
 func (w *world) held(actors []*actor) {
 	each(actors, func(a *actor) {
 		for slot, v := range a.volumes {
@@ -142,7 +142,7 @@ func (w *world) held(actors []*actor) {
 	})
 }
 
-// each lets all actors do something, at the same time.
+// each lets all actors act at the same time.
 func each(actors []*actor, do func(a *actor)) {
 	var group sync.WaitGroup
 	for _, a := range actors {
@@ -165,7 +165,7 @@ func (w *world) removed(actors []*actor) {
 	})
 }
 
-// left finds what is left of anything when all is deleted.
+// left finds remains after everything is deleted.
 func (w *world) left([]*actor) {
 	w.lists("volumes", nil, func() []string { return slices.Concat([]string{}, w.allVolumes()) })
 	w.lists("snapshots", nil, func() []string { return slices.Concat([]string{}, w.allSnapshots()) })
@@ -194,7 +194,7 @@ func (w *world) left([]*actor) {
 	}
 }
 
-// mustGo reports whether a file goes by itself, without a call or a start for which it may wait.
+// mustGo reports whether a file disappears by itself, without waiting for a call or a start.
 func (w *world) mustGo(path string) bool {
 	young := w.setup.Ages != "" && strings.Contains(path, w.setup.Ages)
 	if w.disturbed.Load() && stayed(path) {
@@ -203,15 +203,15 @@ func (w *world) mustGo(path string) bool {
 	return !young && !passing(path)
 }
 
-// stayed reports whether a file is a small one of the driver's data directory, which stays where that cannot be written
-// to: a record of the node until the next one changes, and an entry of a pool's index until the pool is opened again.
+// stayed reports whether a file is a small one of the driver's data directory, which stays if that cannot be written
+// to: a record of the node until the next change, and an entry of a pool's index until the pool is opened again.
 func stayed(path string) bool {
 	return strings.Contains(path, "/data/node/") || strings.Contains(path, "/data/held/")
 }
 
-// later is what is left after a while: a draft that nobody has a record of may be kept, because a controller may still
-// work on it, and trash that could not be removed is tried again. Calls for each class have the driver look at all
-// places again, and so has a start.
+// later returns what is left after a while: a draft without a record may be kept, because a controller may still work
+// on it, and the removal of trash is retried. Calls for each class make the driver look at all places again, and so
+// does a start.
 func (w *world) later() (more []string) {
 	w.useAll()
 	if slices.ContainsFunc(w.tree(), stayed) {
@@ -226,7 +226,8 @@ func (w *world) later() (more []string) {
 	return more
 }
 
-// useAll makes, changes, uses and deletes a volume of each class, and a snapshot: so each sort of calls is made.
+// useAll creates, changes, uses and deletes a volume of each class, and a snapshot, so that every class of calls is
+// made.
 func (w *world) useAll() {
 	for i := range w.setup.Classes {
 		a := newActor(w, i, nil)
@@ -236,8 +237,7 @@ func (w *world) useAll() {
 	}
 }
 
-// inKernel are the mounts and loop devices of volumes. A loop device may be held for a moment by somebody who looks at
-// it.
+// inKernel returns the mounts and loop devices of volumes. Another process may hold a loop device for a moment.
 func (w *world) inKernel() (left []string) {
 	for end := time.Now().Add(w.limits.lists); ; <-time.After(20 * time.Millisecond) {
 		left = nil
@@ -257,7 +257,7 @@ func (w *world) inKernel() (left []string) {
 	}
 }
 
-// loops are the loop devices of volumes, by name, with what is below them.
+// loops returns the loop devices of volumes, by name, with their backing files.
 func (w *world) loops() map[string]string {
 	found := map[string]string{}
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")

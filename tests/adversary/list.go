@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// ledger is what was acknowledged and is to be there.
+// ledger holds the acknowledged items that must exist.
 type ledger struct {
 	volumes   map[string]*volume
 	snapshots map[string]*snapshot
@@ -20,7 +20,7 @@ func newLedger() ledger {
 	return ledger{volumes: map[string]*volume{}, snapshots: map[string]*snapshot{}}
 }
 
-// list enumerates while things come and go: this actor's own must be there, once each, unless they were being deleted.
+// list enumerates while items come and go: each of this actor's own must be listed once, unless it was being deleted.
 func (a *actor) list() {
 	a.own.Lock()
 	volumes, snapshots := map[string]*atomic.Bool{}, map[string]*atomic.Bool{}
@@ -42,7 +42,7 @@ func (a *actor) list() {
 	}
 }
 
-// enumerated checks that a list names something, and all once. Nil is a list that was not to be had.
+// enumerated checks that a list has the wanted items, and no duplicates. Nil is a list that could not be obtained.
 func (a *actor) enumerated(what string, want map[string]*atomic.Bool, found []string) {
 	slices.Sort(found)
 	if twice := len(found) - len(slices.Compact(slices.Clone(found))); twice > 0 {
@@ -55,7 +55,7 @@ func (a *actor) enumerated(what string, want map[string]*atomic.Bool, found []st
 	}
 }
 
-// allVolumes are the IDs of those that the driver lists, or nil when it cannot.
+// allVolumes returns the IDs of the listed volumes, or nil if the driver cannot list.
 func (w *world) allVolumes() []string {
 	return w.pages("ListVolumes", func(ctx context.Context, token string) (ids []string, next string, err error) {
 		response, err := w.controls().ListVolumes(ctx, &csi.ListVolumesRequest{MaxEntries: 5, StartingToken: token})
@@ -66,7 +66,7 @@ func (w *world) allVolumes() []string {
 	})
 }
 
-// allSnapshots are the IDs of those that the driver lists.
+// allSnapshots returns the IDs of the listed snapshots.
 func (w *world) allSnapshots() []string {
 	return w.pages("ListSnapshots", func(ctx context.Context, token string) (ids []string, next string, err error) {
 		response, err := w.controls().ListSnapshots(ctx, &csi.ListSnapshotsRequest{MaxEntries: 5, StartingToken: token})
@@ -99,7 +99,7 @@ func (w *world) pages(name string, page func(ctx context.Context, token string) 
 	}
 }
 
-// room is how many bytes a volume of that class may have now, as far as the driver says.
+// room returns the driver's answer for the size of the largest possible volume of that class.
 func (w *world) room(v *volume) (bytes int64, err error) {
 	r := request{name: fmt.Sprintf("GetCapacity class %d", v.class), company: true,
 		refusals: []codes.Code{codes.Unimplemented}}

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// copySource is what a new volume is made like, and of.
+// copySource describes a new volume and its source.
 type copySource struct {
 	class    int
 	raw      bool
@@ -22,7 +22,7 @@ type copySource struct {
 	origin   *copied
 }
 
-// create makes a volume, as csi-provisioner does.
+// create creates a volume, as csi-provisioner does.
 func (a *actor) create(s Step, from copySource, company bool) {
 	v := &volume{name: a.name("v"), class: from.class, raw: from.raw && a.setup.Classes[from.class].Raw,
 		fsType: from.fsType, contents: newContents(nil)}
@@ -65,7 +65,7 @@ func (a *actor) create(s Step, from copySource, company bool) {
 	a.volumes[s.Slot%len(a.volumes)] = v
 }
 
-// claim is the request for a volume.
+// claim returns the request for a volume.
 func (a *actor) claim(s Step, v *volume, from copySource) (*csi.CreateVolumeRequest, error) {
 	parameters := maps.Clone(a.setup.Classes[v.class].Parameters)
 	request := &csi.CreateVolumeRequest{Name: v.name, VolumeCapabilities: []*csi.VolumeCapability{v.capability()},
@@ -92,7 +92,7 @@ func (a *actor) claim(s Step, v *volume, from copySource) (*csi.CreateVolumeRequ
 	return request, nil
 }
 
-// copied is what a copy of the volume holds that was asked for at a time and is there now.
+// copied returns the possible contents of a copy of the volume that was requested at a time and exists now.
 func (v *volume) copied(began time.Time) *copied {
 	if v.contents == nil {
 		return v.origin
@@ -100,7 +100,7 @@ func (v *volume) copied(began time.Time) *copied {
 	return &copied{source: v.contents.copy(), from: began, to: time.Now()}
 }
 
-// acknowledged holds a new volume against all others.
+// acknowledged checks that a new volume's handle differs from all others.
 func (a *actor) acknowledged(v *volume) {
 	a.mu.Lock()
 	other, taken := a.ledger.volumes[v.id]
@@ -111,19 +111,19 @@ func (a *actor) acknowledged(v *volume) {
 	}
 }
 
-// requestFor is a request for a volume that there is.
+// requestFor returns a request for an existing volume.
 func (a *actor) requestFor(s Step, v *volume, rpc string, company bool, refusals ...codes.Code) request {
 	r := request2(s, rpc+" "+v.name, company, refusals...)
 	r.disk = a.disks[a.setup.Classes[v.class].Disk]
 	return r
 }
 
-// request2 is a request as a step makes it.
+// request2 returns a request as the step specifies.
 func request2(s Step, name string, company bool, refusals ...codes.Code) request {
 	return request{name: name, how: s.How, within: s.Within, company: company, refusals: refusals}
 }
 
-// snapshot takes one, as csi-snapshotter does: again until it is ready.
+// snapshot takes a snapshot, as csi-snapshotter does: it retries until the snapshot is ready.
 func (a *actor) snapshot(s Step, v *volume, company bool) {
 	shot, began := &snapshot{name: a.name("s"), class: v.class, raw: v.raw, source: v.id}, time.Now()
 	r := request2(s, "CreateSnapshot "+shot.name, company, codes.OutOfRange, codes.Unimplemented)

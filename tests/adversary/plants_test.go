@@ -15,11 +15,11 @@ import (
 var planting = flag.Bool("plants", false,
 	"plant each defect of plants/ into the code, and look whether it is found; nothing else")
 
-// plantTime is how long a planted defect is looked for.
+// plantTime is the time limit for finding a planted defect.
 const plantTime = 4 * time.Minute
 
-// TestPlants shows that the adversary finds what it is there for: each planted defect, within a time. Without -plants
-// it shows only that each can still be planted: its patch fits the code, which builds with it.
+// TestPlants shows that the adversary finds each planted defect within the time limit. Without -plants it only shows
+// that each can still be planted: its patch applies to the code, which builds with it.
 func TestPlants(t *testing.T) {
 	plants.Each(t, "../..", "plants", func(t *testing.T, p plants.Plant) {
 		if p.Values["setup"] == "" {

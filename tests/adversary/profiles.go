@@ -20,7 +20,7 @@ func (d dice) ms(least, most int) time.Duration {
 
 func pick[T any](d dice, list ...T) T { return list[d.IntN(len(list))] }
 
-// profiles make the tracks of a schedule, each of which has more of something.
+// profiles returns functions that make the tracks of a schedule, each with another emphasis.
 func profiles() map[string]func(d dice) [][]Step {
 	return map[string]func(d dice) [][]Step{
 		"calls": dice.calls, "churn": dice.churn, "copies": dice.copies, "storage": dice.storage, "config": dice.config,
@@ -30,16 +30,16 @@ func profiles() map[string]func(d dice) [][]Step {
 	}
 }
 
-// NewSchedule makes the schedule of a seed.
+// NewSchedule returns the schedule of a seed.
 func NewSchedule(setup Setup, profile string, seed uint64) Schedule {
 	d := dice{rand.New(rand.NewPCG(seed, 14)), setup}
 	return Schedule{Setup: setup.Name, Profile: profile, Seed: seed, Tracks: profiles()[profile](d)}
 }
 
-// profilesOf are the names of a setup's.
+// profilesOf returns the names of a setup's profiles.
 func profilesOf(s Setup) []string { return strings.Fields(s.Profiles) }
 
-// class is one of those that may be used at any time.
+// class returns a class that may be used at any time.
 func (d dice) class() int {
 	for {
 		if c := d.IntN(len(d.setup.Classes)); !d.setup.Classes[c].Aside {
@@ -60,7 +60,7 @@ func (d dice) how(s Step) Step {
 	return s
 }
 
-// any is some step of a life, in the order in which they are likely to apply.
+// any returns a random step of a life; likelier ones are listed more often.
 func (d dice) any() Step {
 	s := Step{
 		Op: pick(d, Create, Create, Use, Use, Write, Write, Leave, Snapshot, Snapshot, Restore, Clone, Expand, Modify,
@@ -77,7 +77,7 @@ func (d dice) any() Step {
 	return d.how(s)
 }
 
-// calls are lives of all kinds, with calls made twice, lost and given up, things beside each other, and kills.
+// calls returns lives of all kinds, with calls made twice, lost and given up, concurrent steps, and kills.
 func (d dice) calls() [][]Step {
 	tracks := make([][]Step, 3)
 	for i := range tracks {
@@ -96,7 +96,7 @@ func (d dice) calls() [][]Step {
 	return tracks
 }
 
-// fits reports whether two steps can be beside each other so that it is clear what has to come of it.
+// fits reports whether two steps can run concurrently with a clear outcome.
 func fits(s, other Step) bool {
 	switch s.Op {
 	case Expand:
@@ -112,7 +112,8 @@ func fits(s, other Step) bool {
 	}
 }
 
-// churn stages and unstages as fast as it goes, raw and mounted ones mixed, beside one who opens each device.
+// churn stages and unstages as fast as possible, raw and mounted volumes mixed, beside a process that opens each
+// device.
 func (d dice) churn() [][]Step {
 	tracks := make([][]Step, 6)
 	for i := range tracks {
@@ -125,7 +126,7 @@ func (d dice) churn() [][]Step {
 	return tracks
 }
 
-// copies take snapshots, clones and restores of large and changing volumes, and stop, kill or delete in the middle.
+// copies takes snapshots, clones and restores of large and changing volumes, and stops, kills or deletes in the middle.
 func (d dice) copies() [][]Step {
 	tracks := make([][]Step, 2)
 	for i := range tracks {
@@ -150,7 +151,7 @@ func (d dice) copies() [][]Step {
 	return tracks
 }
 
-// during is a copy in the middle of which something happens.
+// during returns a copy that is disturbed in the middle.
 func (d dice) during(s Step) Step {
 	interrupt := "kill"
 	if d.setup.Apart {
@@ -173,8 +174,8 @@ func (d dice) during(s Step) Step {
 	return s
 }
 
-// storage fails or is full, one of two, at start and in the middle. Images are not used meanwhile: nothing helps a
-// sparse one then.
+// storage returns tracks in which one of two disks fails or is full, at start and in the middle. Images are not used
+// meanwhile, because a sparse one has no remedy then.
 func (d dice) storage() [][]Step {
 	tracks := make([][]Step, 3)
 	for i := range tracks {
@@ -205,8 +206,9 @@ func (d dice) storage() [][]Step {
 	return tracks
 }
 
-// brimful fills what volumes are on, at a start or not, while a volume comes into use and goes out of it, and goes in
-// the end: those who have filled it must be able to come back. Sparse devices are left out: nothing helps them then.
+// brimful fills the volumes' storage, at a start or not, while a volume comes into use and goes out of it, and is
+// finally deleted: users who have filled the storage must be able to come back. Sparse devices are left out, because
+// they have no remedy then.
 func (d dice) brimful() [][]Step {
 	var tracks [][]Step
 	for class, c := range d.setup.Classes {
@@ -224,7 +226,7 @@ func (d dice) brimful() [][]Step {
 	return tracks
 }
 
-// leaving has what is used left while the node cannot write down that it was, and used again.
+// leaving returns tracks in which volumes are taken out of use while the node cannot record that, and used again.
 func (d dice) leaving(f *Fault) [][]Step {
 	tracks := make([][]Step, 3)
 	for i := range tracks {
@@ -239,7 +241,7 @@ func (d dice) leaving(f *Fault) [][]Step {
 	return tracks
 }
 
-// config has the driver start with another configuration, or over records that it cannot read.
+// config makes the driver start with another configuration, or over records that it cannot read.
 func (d dice) config() [][]Step {
 	tracks := d.storage()
 	for _, track := range tracks {
@@ -254,12 +256,12 @@ func (d dice) config() [][]Step {
 	kind := pick(d, kinds...)
 	tracks[2][2].Fault = &Fault{Kind: kind, On: d.IntN(8), After: d.ms(0, 200), For: d.ms(300, 1000)}
 	if kind == "unplaced" {
-		tracks[2][2].Fault.For = 3 * draftPatience // What shows no life is given up, and then removed.
+		tracks[2][2].Fault.For = 3 * draftPatience // An attempt without a sign of life is given up, and then removed.
 	}
 	return tracks
 }
 
-// greedy takes all that there is said to be.
+// greedy requests all the room that the driver reports.
 func (d dice) greedy() [][]Step {
 	tracks := make([][]Step, len(d.setup.Classes))
 	for i := range tracks {
@@ -272,7 +274,7 @@ func (d dice) greedy() [][]Step {
 	return tracks
 }
 
-// crowded makes copies of which the last do not fit, beside one who writes little.
+// crowded makes copies of which the last do not fit, beside a writer that writes little.
 func (d dice) crowded() [][]Step {
 	tracks := [][]Step{{{Op: Create, MiB: 8}, {Op: Use}}}
 	for range 40 {
@@ -305,7 +307,7 @@ func (d dice) slow() [][]Step {
 	return [][]Step{track}
 }
 
-// groups are snapshots of two volumes at once, in the middle of which something happens to them or to the driver.
+// groups returns snapshots of two volumes at once, in the middle of which the volumes or the driver are disturbed.
 func (d dice) groups() [][]Step {
 	tracks := make([][]Step, 2)
 	for i := range tracks {
@@ -321,7 +323,7 @@ func (d dice) groups() [][]Step {
 			if whole.Beside != nil {
 				whole.Beside.Slot = d.IntN(2)
 			}
-			if d.setup.Attach && !d.setup.Cloud { // What is in memory goes with the process.
+			if d.setup.Attach && !d.setup.Cloud { // State in memory is lost with the process.
 				whole.Fault = nil
 			}
 			restored := Step{Op: Restore, Slot: 2, From: d.IntN(2)}
@@ -336,15 +338,15 @@ func (d dice) groups() [][]Step {
 	return tracks
 }
 
-// changes are made of volumes again and again, while one controller takes over from another in the middle of them, and
-// are over when that goes on.
+// changes modifies volumes repeatedly. Another controller takes over in the middle of that, and the changes are over
+// when the first one continues.
 func (d dice) changes() [][]Step {
 	tracks, twins := make([][]Step, 3), d.chance(50)
 	for i := range tracks {
 		tracks[i] = []Step{{Op: Create, Class: d.class(), MiB: 8}}
 		for range 20 {
 			s := d.how(Step{Op: pick(d, Modify, Modify, Modify, Expand), Count: d.IntN(2)})
-			if twins { // A second old call must not pass for somebody who asks again.
+			if twins { // A second old call must not pass for a caller that retries.
 				s.How = Twice
 			}
 			tracks[i] = append(tracks[i], s)

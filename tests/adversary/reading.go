@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cut ends a volume's filesystem as a power loss would, and leaves the volume: what was synced is in the journal, and
+// cut ends a volume's filesystem as a power loss would, and then leaves the volume: synced data is only in the journal,
 // not in its place.
 func (a *actor) cut(s Step, v *volume) {
 	dir, err := os.Open(a.target(v))
@@ -24,7 +24,7 @@ func (a *actor) cut(s Step, v *volume) {
 	a.leave(s, v, false)
 }
 
-// peek looks at a volume that is used for reading only. One that was cut shows all that was synced, or is refused.
+// peek reads a volume with a read-only use. After a cut it shows all synced data, or is refused.
 func (a *actor) peek(s Step, v *volume) {
 	v.reading = true
 	a.use(s, v, false)
@@ -32,7 +32,7 @@ func (a *actor) peek(s Step, v *volume) {
 	v.reading = false
 }
 
-// reading has volumes used for reading only, after they were left cleanly or not.
+// reading uses volumes read-only, after they were left cleanly or not.
 func (d dice) reading() [][]Step {
 	track := []Step{{Op: Create, MiB: 304, FSType: "xfs"}, {Op: Use}}
 	for range 3 {

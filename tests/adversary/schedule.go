@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Op is what a step does.
+// Op is the operation of a step.
 type Op string
 
 // The Ops.
@@ -15,42 +15,42 @@ const (
 	Create   Op = "create"
 	Restore  Op = "restore"  // a snapshot, as a new volume
 	Clone    Op = "clone"    // a volume, as a new one
-	Use      Op = "use"      // stage and publish, and look at what is there
+	Use      Op = "use"      // stage and publish, and read the contents
 	Leave    Op = "leave"    // unpublish and unstage
-	Cycle    Op = "cycle"    // use and leave, again and again until all is calm, or Count times before
+	Cycle    Op = "cycle"    // use and leave, repeatedly until all is calm, or Count times before
 	Write    Op = "write"    // some files, one after the other
 	Fill     Op = "fill"     // many files, or large ones
-	Read     Op = "read"     // all that is there
+	Read     Op = "read"     // the whole contents
 	Expand   Op = "expand"   //
 	Modify   Op = "modify"   //
 	Snapshot Op = "snapshot" //
 	Group    Op = "group"    // a snapshot of both volumes in the first two slots, at one instant
 	Forget   Op = "forget"   // delete a snapshot, with the group that it belongs to
-	Delete   Op = "delete"   // also what is staged, which must be refused
+	Delete   Op = "delete"   // also a staged volume, which must be refused
 	List     Op = "list"     // volumes, snapshots, capacity
-	Check    Op = "check"    // what is told of a volume: its state, its health, what it can be used for
-	Cut      Op = "cut"      // leave a volume as after a power loss: what is in the journal only stays there
-	Peek     Op = "peek"     // use a volume for reading only, and leave it
-	Damage   Op = "damage"   // shorten the data of a volume that nobody uses: it must not become a snapshot
-	Brand    Op = "brand"    // have the image of a volume that nobody uses look like a RAID's: it must not be mounted
-	Glimpse  Op = "glimpse"  // put an image back to what a power loss would have left, and stage it for reading only
-	Pause    Op = "pause"    // so that a fault has its time
+	Check    Op = "check"    // queries of a volume: its state, its health, its possible uses
+	Cut      Op = "cut"      // leave a volume as after a power loss: data that is only in the journal stays there
+	Peek     Op = "peek"     // use a volume read-only, and leave it
+	Damage   Op = "damage"   // shorten the data of an unused volume: it must not become a snapshot
+	Brand    Op = "brand"    // make the image of an unused volume look like a RAID member: it must not be mounted
+	Glimpse  Op = "glimpse"  // reset an image to its state after a power loss, and try read-only staging
+	Pause    Op = "pause"    // gives a fault its time
 )
 
-// How is how a step's calls are made.
+// How says how a step's calls are made.
 type How string
 
 // The Hows.
 const (
 	Once  How = ""
 	Twice How = "twice" // at once
-	Lost  How = "lost"  // the answer is thrown away, and the call made again after Within
+	Lost  How = "lost"  // the answer is dropped, and the call is repeated after Within
 	Hasty How = "hasty" // the first attempts are given up after Within
-	Short How = "short" // every attempt is given up after a quarter of what the last such step took
+	Short How = "short" // every attempt is given up after a quarter of the last duration of such a step
 )
 
-// Step is what a client does next. What does not apply when its turn comes is left out, so that any part of a schedule
-// is one.
+// Step is the next action of a client. A step that does not apply in its turn is skipped, so that any part of a
+// schedule is a schedule.
 type Step struct {
 	Op     Op
 	Slot   int // of the track's volumes
@@ -58,17 +58,17 @@ type Step struct {
 	Class  int // of the setup's classes
 	Raw    bool
 	FSType string // of a volume that is no device; empty for the driver's choice
-	MiB    int64  // size; 0 for as much as there is said to be
-	Count  int    // how many writes
-	Names  int    // over how many files; 0 for a few
+	MiB    int64  // size; 0 for the reported maximum
+	Count  int    // number of writes
+	Names  int    // number of files; 0 for a few
 	How    How
 	Within time.Duration
 	Beside *Step         // another step at the same time
-	After  time.Duration // of what is beside another step: so much later
+	After  time.Duration // for a step beside another: its delay
 	Fault  *Fault
 }
 
-// Fault is what goes wrong from some time after the beginning of a step, for some time.
+// Fault is a failure that begins some time after the beginning of a step, and lasts for some time.
 type Fault struct {
 	Kind  string
 	On    int // which filesystem, pool or share
@@ -77,7 +77,7 @@ type Fault struct {
 	Late  bool // After begins once each track has come to a Cycle, or has ended
 }
 
-// Schedule is all that happens.
+// Schedule is everything that happens.
 type Schedule struct {
 	Setup   string
 	Profile string
@@ -85,7 +85,7 @@ type Schedule struct {
 	Tracks  [][]Step
 }
 
-// String is the schedule for people, a line each step.
+// String formats the schedule for people, one line for each step.
 func (s Schedule) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "-setup %s -profile %s -seed %d\n", s.Setup, s.Profile, s.Seed)
@@ -97,7 +97,7 @@ func (s Schedule) String() string {
 	return out.String()
 }
 
-// String is a step for people.
+// String formats a step for people.
 func (s Step) String() string {
 	text := fmt.Sprintf("%s %d", s.Op, s.Slot)
 	switch s.Op {
@@ -140,7 +140,7 @@ func (s Schedule) size() (n int) {
 	return n
 }
 
-// clone is a copy whose tracks and steps can be changed.
+// clone returns a copy whose tracks and steps can be changed.
 func (s Schedule) clone() Schedule {
 	c := s
 	c.Tracks = make([][]Step, len(s.Tracks))

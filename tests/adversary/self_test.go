@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// TestInstant shows that the judge of copies tells what was there at one instant from what never was.
+// TestInstant shows that the judge of copies distinguishes contents of one instant from those that never existed.
 func TestInstant(t *testing.T) {
 	t0 := time.Now()
 	at := func(ms int) time.Time { return t0.Add(time.Duration(ms) * time.Millisecond) }
@@ -55,7 +55,7 @@ func TestReasonsWhenAllGetsCalm(t *testing.T) {
 	}
 }
 
-// TestVersionOf shows that bytes are a version as a whole or none.
+// TestVersionOf shows that bytes are exactly one version or none.
 func TestVersionOf(t *testing.T) {
 	for _, name := range []string{"f1", "r1", "b1"} {
 		data := payload(name, 42)
@@ -72,7 +72,7 @@ func TestVersionOf(t *testing.T) {
 	}
 }
 
-// TestShrink shows that the shortest schedule is found where nothing depends on luck.
+// TestShrink shows that the shortest schedule is found if nothing is random.
 func TestShrink(t *testing.T) {
 	setup, err := setupNamed("local-ext4")
 	if err != nil {
@@ -93,7 +93,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestShrinkGivesUp shows that a schedule is not tried again whose tries take most of the time, and find nothing.
+// TestShrinkGivesUp shows that a schedule is not tried again if its tries take most of the time, and find nothing.
 func TestShrinkGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSchedule(overServedPool(), "silent", 1)
@@ -109,7 +109,7 @@ func TestShrinkGivesUp(t *testing.T) {
 	})
 }
 
-// TestLasts shows that a fault ends with the schedule that has found something.
+// TestLasts shows that a fault ends with the schedule that has found a violation.
 func TestLasts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, w := time.Now(), &world{}
@@ -123,7 +123,7 @@ func TestLasts(t *testing.T) {
 	})
 }
 
-// TestGoesOn shows that each setup has a schedule, also where those before have taken all the time.
+// TestGoesOn shows that each setup has a schedule, even if earlier ones have taken all the time.
 func TestGoesOn(t *testing.T) {
 	before := *budget
 	t.Cleanup(func() { *budget = before })
@@ -136,7 +136,7 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestSeed shows that a seed repeats a schedule, and that every profile of every setup has one.
+// TestSeed shows that a seed repeats a schedule, and that every profile of every setup has a schedule.
 func TestSeed(t *testing.T) {
 	for _, s := range Setups() {
 		for _, profile := range profilesOf(s) {

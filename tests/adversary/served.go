@@ -11,16 +11,16 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// servedKind is the kind of a disk that is a directory of a server, which can stop answering.
+// servedKind is the kind of a disk that is a server's directory, and can stop answering.
 const servedKind = "served"
 
-// servedDisk is the number of the setup's disk that a server has; -1 for none.
+// servedDisk returns the number of the setup's disk that is on a server; -1 for none.
 func (s Setup) servedDisk() int {
 	return slices.IndexFunc(s.Disks, func(d Disk) bool { return d.FSType == servedKind })
 }
 
-// overServedPool has a pool on a disk, and one on a server. The directory of that is named like the world's: where the
-// run was killed, a loop device tells no more of its file than the path on the server, which is gone.
+// overServedPool returns a setup with a pool on a disk, and one on a server. The directory of the latter has the
+// world's name: if the run is killed, a loop device only shows its file's path on the server, which is gone.
 func overServedPool() Setup {
 	pool := func(name string) map[string]string { return map[string]string{"pool": name} }
 	return Setup{
@@ -37,7 +37,7 @@ func overServedPool() Setup {
 	}
 }
 
-// overServedShare has shares of two servers: that of one is on a disk, and that of the other is what a process serves.
+// overServedShare returns a setup with shares of two servers: one is on a disk, and the other is served by a process.
 func overServedShare() Setup {
 	const other = "other"
 	s := overShares("nfs-served", false)
@@ -47,7 +47,7 @@ func overServedShare() Setup {
 	return s
 }
 
-// serve has a server serve a directory, which is beside the images, as the disk.
+// serve makes a server serve a directory, which is beside the images, as the disk.
 func (d *disk) serve() (err error) {
 	dir := d.image + ".real"
 	if err := errors.Join(os.Mkdir(dir, 0o755), os.MkdirAll(d.dir, 0o755)); err != nil {
@@ -57,10 +57,10 @@ func (d *disk) serve() (err error) {
 	return err
 }
 
-// resume has each server answer.
+// resume makes each server answer.
 func (w *world) resume() error { return w.eachServer((*stall.Process).Continue) }
 
-// endServers ends the servers once nothing is left of what used them.
+// endServers ends the servers when nothing uses them any more.
 func (w *world) endServers() error { return w.eachServer((*stall.Process).Close) }
 
 func (w *world) eachServer(do func(*stall.Process) error) error {

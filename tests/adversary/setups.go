@@ -14,18 +14,18 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
-// Setup is a backend with its storage and the classes that its users have.
+// Setup is a backend with its storage and its users' classes.
 type Setup struct {
 	Name     string
 	Disks    []Disk
 	StateMiB int64 // of the driver's data directory; 0 for little
 	Classes  []Class
-	Profiles string // the names of those that mean something here
+	Profiles string // the names of the profiles that are useful here
 	// Found are schedules that have found a defect.
 	Found []Found
-	// Apart has controller and node in two processes, so that there can be two controllers.
+	// Apart runs controller and node in two processes, so that there can be two controllers.
 	Apart bool
-	// Alone leaves the node out: volumes are attached, and written to and read by other means.
+	// Alone omits the node: volumes are attached, and written to and read by other means.
 	Alone bool
 	// Attach says that volumes are attached before they are staged.
 	Attach bool
@@ -37,19 +37,18 @@ type Setup struct {
 	Slower int
 	// Node is the node's ID; by default node-1.
 	Node string
-	// Ages is a part of the paths of drafts that are kept for a while although nobody has a record of them; empty where
-	// there are none.
+	// Ages is a part of the paths of drafts that are kept for a while although they have no record; empty if there are
+	// none.
 	Ages string
-	// Zone is where volumes have to be; empty for anywhere.
+	// Zone is the required zone of volumes; empty for any.
 	Zone string
-	// Scale is how many times larger volumes are than schedules say; by default once.
+	// Scale is the factor by which volumes are larger than in schedules; by default one.
 	Scale int64
-	// Long leaves the setup out unless it or a profile is asked for: a schedule takes as long as all of another's.
+	// Long leaves the setup out unless it or a profile is requested: one schedule takes as long as all of another setup's.
 	Long bool
-	// Settles says that a source that is written to is refused only while it is: then callers ask again, as
-	// csi-snapshotter does.
+	// Settles says that a source is refused only while it is written to: then callers retry, as csi-snapshotter does.
 	Settles bool
-	// Counts says that the backend promises no more than there is.
+	// Counts says that the backend promises no more than its storage has.
 	Counts     bool
 	Definition func(root string) backends.Definition
 	Config     func(w *world, v Variant) string // YAML
@@ -64,26 +63,26 @@ type Found struct {
 // Disk is a filesystem that a setup needs.
 type Disk struct {
 	FSType string // or servedKind
-	MiB    int64  // of no meaning for what is served
-	Server string // whose share it is, where it is one; by default server
+	MiB    int64  // ignored for a served disk
+	Server string // of a share; by default server
 }
 
 func (d Disk) server() string { return cmp.Or(d.Server, "server") }
 
-// Class is a way in which users ask for volumes.
+// Class is a kind of volumes that users request.
 type Class struct {
 	Parameters map[string]string
-	Modified   map[string]string // mutable parameters; nil where there are none
-	Undone     map[string]string // mutable parameters that are as at first; nil for not to go back
-	Retains    bool              // what is modified leaves its directory where it is, of its own name, when it is deleted
+	Modified   map[string]string // mutable parameters; nil for none
+	Undone     map[string]string // mutable parameters that restore the first state; nil if that is not done
+	Retains    bool              // a deleted volume with Modified parameters leaves its directory in place
 	Raw        bool              // volumes can be devices
 	Sized      bool              // sizes are enforced
-	Disk       int               // where they are
+	Disk       int               // their disk
 	Groups     bool              // volumes can be snapshotted together
-	Aside      bool              // nobody uses a volume of it before all is calm: its disk may fail
+	Aside      bool              // no volume of it is used before all is calm: its disk may fail
 }
 
-// Variant is how wrong a configuration is.
+// Variant is a configuration, correct or wrong.
 type Variant string
 
 // The Variants.
@@ -95,7 +94,7 @@ const (
 	Empty   Variant = "empty"
 )
 
-// Setups are all that the adversary attacks: a backend is a line.
+// Setups returns the setups of the adversary; adding a backend takes one line.
 func Setups() []Setup {
 	return []Setup{
 		{Name: "memory", StateMiB: 1024, Attach: true,
@@ -107,7 +106,7 @@ func Setups() []Setup {
 	}
 }
 
-// GuestSetups are those that need a kernel of their own: an NFS server, or a clock that can be set.
+// GuestSetups returns the setups that need their own kernel: an NFS server, or a clock that can be set.
 func GuestSetups() []Setup {
 	clocked := overLocal("ext4")
 	clocked.Name, clocked.Profiles, clocked.Slower = "local-clock", "clocks", 8
@@ -133,7 +132,7 @@ func setupNamed(name string) (Setup, error) {
 	return Setup{}, fmt.Errorf("there is no setup %q", name)
 }
 
-// overLocal has pools of both types on a filesystem, and one on another.
+// overLocal returns a setup with pools of both types on a filesystem, and one on another.
 func overLocal(kind string) Setup {
 	pool := func(name string) map[string]string { return map[string]string{"pool": name} }
 	return Setup{
@@ -168,7 +167,7 @@ func localConfig(w *world, v Variant) string {
 	return "pools:\n" + first + last
 }
 
-// overShares has two shares of a server that directories stand for.
+// overShares returns a setup with two shares of a server that directories stand for.
 func overShares(name string, apart bool) Setup {
 	onDelete := func(does string) map[string]string { return map[string]string{"onDelete": does} }
 	first := Class{Parameters: share("server", "disk-0"), Groups: true, Modified: onDelete("retain"),
@@ -186,19 +185,19 @@ func overShares(name string, apart bool) Setup {
 	}
 	if apart {
 		s.Profiles = "calls copies groups changes"
-		// A controller heard of a call when others had made the snapshot, and deleted it.
+		// A controller received a call after others had taken the snapshot, and deleted it.
 		s.Found = []Found{{"copies", 770004}}
 	}
 	return s
 }
 
-// share are the parameters of a class.
+// share returns the parameters of a class.
 func share(server, name string) map[string]string {
 	return map[string]string{"server": server, "share": "/" + name}
 }
 
-// overKernel has the same shares behind this kernel's server, and reaches them as its client. Their disks stay as they
-// are: a server has each of them in use. Large copies take too long on an emulated processor.
+// overKernel returns the setup with the same shares behind this kernel's server, reached as its client. Their disks are
+// not changed, because the server uses each of them. Large copies take too long on an emulated processor.
 func overKernel(apart bool) Setup {
 	name, profiles := "nfs-kernel", "calls groups clocks denied"
 	if apart {
@@ -207,7 +206,7 @@ func overKernel(apart bool) Setup {
 	s := overShares(name, apart)
 	s.Profiles, s.Exported, s.Found = profiles, true, nil
 	if !apart {
-		// The server's clock was set back after a volume was written to, and that could not be cloned for as long.
+		// The server's clock was set back after a volume was written to, and the volume could not be cloned for as long.
 		s.Found = []Found{{"clocks", 1795791284}}
 	}
 	s.Slower = 8 // The guest's processor is emulated.
@@ -217,7 +216,7 @@ func overKernel(apart bool) Setup {
 	return s
 }
 
-// sharesConfig names the shares, so that a list knows them before they are used. No volume is made by these names.
+// sharesConfig names the shares, so that a list knows them before they are used. No volume is created by these names.
 func sharesConfig(w *world, v Variant) string {
 	share := func(name string, disk int) string {
 		return fmt.Sprintf("- {name: %s, server: %s, share: /disk-%d}\n", name, w.setup.Disks[disk].server(), disk)

@@ -15,13 +15,13 @@ type Tally struct {
 	Took                 map[string]time.Duration
 }
 
-// NewTally is one of nothing.
+// NewTally returns an empty Tally.
 func NewTally() *Tally {
 	return &Tally{Schedules: map[string]int{}, Calls: map[string]int{}, Codes: map[string]int{}, Faults: map[string]int{},
 		Took: map[string]time.Duration{}}
 }
 
-// Add counts what another has counted, too.
+// Add adds the counts of another Tally.
 func (t *Tally) Add(o *Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -36,15 +36,15 @@ func (t *Tally) Add(o *Tally) {
 	}
 }
 
-// class is the invariant that a violation breaks: what comes before the colon.
+// class returns the invariant that a violation breaks: the text before the colon.
 func class(violation string) string {
 	class, _, _ := strings.Cut(violation, ":")
 	return class
 }
 
-// Shrink looks for the shortest schedule that still breaks the invariant, until a time: it leaves out whole tracks,
-// then runs of steps, ever shorter ones, and then faults and what is beside a step. What depends on a race is tried a
-// few times. Nothing more is tried once a vain try has taken a third of the time.
+// Shrink looks for the shortest schedule that still breaks the invariant, until a time. It leaves out whole tracks,
+// then ever shorter runs of steps, and then faults and concurrent steps. Because violations may depend on a race, each
+// candidate is tried a few times. After a failed try that has taken a third of the time, nothing more is tried.
 func Shrink(s Schedule, invariant string, until time.Time, try func(Schedule) (violation string)) Schedule {
 	share := time.Until(until) / 3
 	fails := func(c Schedule) bool {
@@ -93,7 +93,7 @@ func shorten(s Schedule, track int, fails func(Schedule) bool) Schedule {
 	return s
 }
 
-// simplify leaves out faults, what is beside a step, and how its calls are made.
+// simplify leaves out faults, concurrent steps, and special ways of making calls.
 func simplify(s Schedule, fails func(Schedule) bool) Schedule {
 	for i, track := range s.Tracks {
 		for j := range track {

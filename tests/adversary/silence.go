@@ -2,12 +2,12 @@ package adversary
 
 import "time"
 
-// bearable is how long a call for a volume may take while another's server is silent. It is longer than a driver waits
-// for those who may have something to say, such as the ten seconds for who has its own device locked, as udev does, and
-// shorter than a silence. A slower world has no longer: its silences are as long as another's.
+// bearable is how long a call for a volume may take while another volume's server is silent. It is longer than a
+// driver's own waits, for example ten seconds for a process that has the volume's own device locked, as udev does, and
+// shorter than a silence. A slower world has the same limit, because its silences are not longer.
 const bearable = 12 * time.Second
 
-// silence is a time in which the server of a disk answers nobody.
+// silence is a time in which the server of a disk does not answer.
 type silence struct {
 	disk  *disk // nil for none
 	began time.Time
@@ -16,7 +16,7 @@ type silence struct {
 	own, others int
 }
 
-// within is how much of the time between two is silent.
+// within returns how much of the time between two times is silent.
 func (s silence) within(from, to time.Time) time.Duration {
 	if s.began.After(from) {
 		from = s.began
@@ -27,8 +27,9 @@ func (s silence) within(from, to time.Time) time.Duration {
 	return to.Sub(from)
 }
 
-// heldUp blames the driver for a call for one volume that waits for the server of another, with its repetitions: also
-// one that was made before the silence. Who is at what the server has may wait, and so may who asks for all there is.
+// heldUp blames the driver for a call for one volume that waits for the server of another, including its repetitions,
+// and even if it was made before the silence. A call for a volume of the silent server may wait, and so may a call for
+// all volumes.
 func (w *world) heldUp(r request, began, now time.Time) {
 	w.mu.Lock()
 	s := w.silence
@@ -42,7 +43,7 @@ func (w *world) heldUp(r request, began, now time.Time) {
 	}
 }
 
-// fallsSilent notes that the server of a disk answers nobody, from now on or until now.
+// fallsSilent notes that the server of a disk does not answer, from now on or until now.
 func (w *world) fallsSilent(d *disk) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +56,7 @@ func (w *world) isHeard() {
 	w.silence.ended = time.Now()
 }
 
-// turned notes that a volume of a disk has come into use and gone out of it since a time. Of another disk than the
+// turned notes that a volume of a disk has come into use and gone out of it since a time. For another disk than the
 // silent one this counts if it began in the silence.
 func (w *world) turned(d *disk, began time.Time) {
 	w.mu.Lock()
@@ -69,7 +70,7 @@ func (w *world) turned(d *disk, began time.Time) {
 	}
 }
 
-// vain says why a schedule with such a silence has tested nothing; empty if it has.
+// vain returns why a schedule with such a silence has tested nothing; empty if it has tested something.
 func (s silence) vain() string {
 	switch {
 	case s.disk == nil:

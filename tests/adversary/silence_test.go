@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// TestHeldUp has calls beside a server that is silent from the fifth second to the twentieth: who is held up by the
-// server of another volume is blamed, and nobody else.
+// TestHeldUp makes calls beside a server that is silent from the fifth second to the twentieth: only a call that waits
+// for the server of another volume is blamed.
 func TestHeldUp(t *testing.T) {
 	own, silent := &disk{}, &disk{}
 	for name, test := range map[string]struct {
 		disk     *disk
 		at, till int // seconds
-		each     int // seconds until an attempt is refused; 0 for as long as it takes
+		each     int // seconds until an attempt is refused; 0 for never
 		blamed   bool
 	}{
 		"from before the silence":      {own, 4, 18, 0, true},
@@ -65,7 +65,7 @@ func TestHeldUp(t *testing.T) {
 					}
 					return "", status.Error(codes.Unavailable, "another call is under way")
 				}
-				_ = w.ask(r) // what counts is who is blamed
+				_ = w.ask(r) // only the blame counts
 				group.Wait()
 				if blamed := len(w.wrong) > 0; blamed != test.blamed {
 					t.Errorf("blamed: %q, want %t", w.wrong, test.blamed)
@@ -89,8 +89,8 @@ func TestRequestFor(t *testing.T) {
 	}
 }
 
-// TestVain has volumes come into use and go out of it beside a server that is silent from the fifth second to the
-// eighteenth, and looks whether that could have shown anything.
+// TestVain lets volumes come into use and go out of it beside a server that is silent from the fifth second to the
+// eighteenth, and checks whether that could have shown anything.
 func TestVain(t *testing.T) {
 	own, silent := &disk{}, &disk{}
 	type turn struct {
@@ -130,8 +130,7 @@ func TestVain(t *testing.T) {
 	}
 }
 
-// TestLateFault has a fault wait for a track that takes long, and for one that comes to a Cycle, which lasts until all
-// is calm.
+// TestLateFault makes a fault wait for a slow track, and for one that comes to a Cycle, which lasts until all is calm.
 func TestLateFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{tally: NewTally(), limits: patient()}

@@ -7,7 +7,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// silent stops the server at a request, f.On says at which one, until the end.
+// silent stops the server at a request, which f.On selects, until the end.
 func (w *world) silent(f Fault) (func() error, error) {
 	d := w.disks[w.setup.servedDisk()]
 	end := func() error { w.isHeard(); return w.obeyed(d.server.Continue()) }
@@ -23,7 +23,7 @@ func (w *world) silent(f Fault) (func() error, error) {
 	return end, w.obeyed(err)
 }
 
-// fellSilent counts whether the request came at which a server was to stop.
+// fellSilent counts whether the selected request came.
 func (w *world) fellSilent(at stall.Request, came bool) {
 	how := "silent at once"
 	if came {
@@ -35,7 +35,7 @@ func (w *world) fellSilent(at stall.Request, came bool) {
 	w.tally.Faults[how]++
 }
 
-// obeyed blames the server, and not the driver, where it does not do as it is told.
+// obeyed blames the test's server, and not the driver, if it does not obey.
 func (w *world) obeyed(err error) error {
 	if err != nil {
 		w.blame("the test's own server does as it is told: %v", err)
@@ -43,7 +43,7 @@ func (w *world) obeyed(err error) error {
 	return err
 }
 
-// stops waits until the server has stopped at a request, and stops it at once where that does not come soon.
+// stops waits until the server has stopped at a request, and stops it at once if the request does not come soon.
 func (d *disk) stops() (came bool, err error) {
 	for began := time.Now(); ; <-time.After(time.Millisecond) {
 		if stopped, err := d.server.Stopped(); err != nil || stopped {
@@ -55,7 +55,7 @@ func (d *disk) stops() (came bool, err error) {
 	}
 }
 
-// cycle has a volume come into use and go out of it as fast as it can.
+// cycle makes a volume come into use and go out of it as fast as possible.
 func (a *actor) cycle(s Step, v *volume) {
 	a.ready()
 	for n := 0; a.cyclesOn(s, n); n++ {
@@ -66,14 +66,14 @@ func (a *actor) cycle(s Step, v *volume) {
 	}
 }
 
-// cyclesOn reports whether there is another turn after so many. How long the others take to begin does not matter.
+// cyclesOn reports whether another turn follows. How long the others take to begin does not matter.
 func (a *actor) cyclesOn(s Step, turns int) bool {
 	return !a.failed() && !a.calm.Load() && (s.Count == 0 || turns < s.Count)
 }
 
-// silent has volumes come into use and go out of it, raw and mounted ones, while the server of another that does so
-// falls silent: whoever has a number of the other's, or waits for it, is held up. All are formatted before. The silence
-// is longer than an attempt, so that calls for the silent server's are given up in it, and made again.
+// silent lets raw and mounted volumes come into use and go out of it, while the server of another such volume falls
+// silent: a driver that reuses a device number of the other, or waits for it, is held up. All are formatted before. The
+// silence is longer than an attempt, so that calls for the silent server's volume are given up in it, and repeated.
 func (d dice) silent() [][]Step {
 	fault := &Fault{Kind: "silent", On: d.IntN(30), After: d.ms(500, 2000), For: d.ms(17_000, 20_000), Late: true}
 	life := func(disk int, raw bool, fault *Fault) []Step {

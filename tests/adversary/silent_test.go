@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// TestServedDiskFallsSilent shows that a served disk answers nobody from a request on, and then all.
+// TestServedDiskFallsSilent shows that a served disk answers no request from a selected one on, and later all.
 func TestServedDiskFallsSilent(t *testing.T) {
 	end, err := stall.Alone()
 	if err != nil {
@@ -68,7 +68,7 @@ func TestServedDiskFallsSilent(t *testing.T) {
 	}
 }
 
-// TestServedShareIsOfAnotherServer shows that the server that falls silent has one of two shares.
+// TestServedShareIsOfAnotherServer shows that the server that falls silent has only one of the two shares.
 func TestServedShareIsOfAnotherServer(t *testing.T) {
 	s := overServedShare()
 	config, seen := s.Config(&world{setup: s}, Proper), map[string]bool{}

@@ -2,8 +2,8 @@ package adversary
 
 import "testing"
 
-// TestStraysEndWithTheirSchedule has a disturbed schedule leave a snapshot that is nobody's: it is not blamed on the
-// next one.
+// TestStraysEndWithTheirSchedule lets a disturbed schedule leave a stray snapshot: the next schedule is not blamed for
+// it.
 func TestStraysEndWithTheirSchedule(t *testing.T) {
 	w, err := newWorld(t, overStrictAPI(), NewTally(), nil, patient())
 	if err != nil {

@@ -13,23 +13,22 @@ import (
 	"github.com/stowage-csi/stowage/tests/attached"
 )
 
-// prefix begins the names of the worlds' directories.
+// prefix is the prefix of the worlds' directories.
 const prefix = "stowage-adversary"
 
-// sweep frees the loop devices that the worlds of runs have left which were killed. A filesystem that was frozen then,
-// for a snapshot, is kept by the kernel although its mounts are gone with the run's namespace: it is mounted once more,
-// to thaw it.
+// sweep frees the loop devices of worlds whose runs were killed. If a filesystem was frozen then, for a snapshot, the
+// kernel keeps it although its mounts are gone with the run's namespace. It is mounted once more, to thaw it.
 func sweep() {
 	names, _ := filepath.Glob("/sys/block/loop*") // the pattern is right
 	for _, name := range names {
 		d, holds, err := loops.Shown("/dev/" + filepath.Base(name))
-		if err == nil && holds && isLeft(d) { // what cannot be told now is freed by the next run
+		if err == nil && holds && isLeft(d) { // the next run frees those that cannot be determined now
 			free(d)
 		}
 	}
 }
 
-// free frees a loop device, unless it holds another file by now. While it is open it keeps what it holds.
+// free frees a loop device, unless it holds another file by now. While it is open it keeps its file.
 func free(d loops.Device) {
 	node, err := os.Open(d.Path)
 	if err != nil {
@@ -37,14 +36,14 @@ func free(d loops.Device) {
 	}
 	if now, holds, err := loops.Shown(d.Path); err == nil && holds && now.File == d.File {
 		thaw(d.Path)
-		_ = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0) // what is left is tried again by the next run
+		_ = unix.IoctlSetInt(int(node.Fd()), unix.LOOP_CLR_FD, 0) // the next run retries
 	}
 	_ = node.Close() // it was open for reading
 }
 
-// isLeft reports whether a loop device is of a world whose owner is dead. What sysfs shows waits for nobody. Only a
-// file of a filesystem that is mounted nowhere any more has no path here, and none below the temporary files of any
-// run: then the device is asked for the name by which it was attached.
+// isLeft reports whether a loop device is of a world whose owner is dead. Reading sysfs waits for no server. If a
+// file's filesystem is mounted nowhere any more, the file has no path here, and none below the temporary files of any
+// run. Only then the device is asked for the name by which it was attached.
 func isLeft(d loops.Device) bool {
 	file := strings.TrimSuffix(d.File, loops.Deleted)
 	if strings.HasPrefix(file, strings.TrimSuffix(filepath.Dir(os.TempDir()), "/")+"/") {
@@ -90,15 +89,15 @@ func abandoned(path string) bool {
 	return !isHeld(filepath.Join(os.TempDir(), prefix+"-"+number, "owner.lock"))
 }
 
-// noneLives reports whether a path begins with a world's name, and no run whose temporary files are below a directory
-// has one of that name whose owner is alive: the path does not say whose it was.
+// noneLives reports whether a path begins with a world's name, and no run below the runs directory has a live world of
+// that name. The path does not say which run it was of.
 func noneLives(runs, path string) bool {
 	world, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	locks, err := filepath.Glob(filepath.Join(runs, "*", world, "owner.lock"))
 	return err == nil && strings.HasPrefix(world, prefix+"-") && !slices.ContainsFunc(locks, isHeld)
 }
 
-// isHeld reports whether somebody has the lock of a file, or it cannot be told.
+// isHeld reports whether a process has the lock of a file, or whether that is unknown.
 func isHeld(path string) bool {
 	lock, err := os.Open(path)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// TestSweepWaitsForNoStranger has a loop device of somebody else hold a file on a server that does not answer: below
-// the temporary files, and elsewhere.
+// TestSweepWaitsForNoStranger has a foreign loop device hold a file on a server that does not answer: below the
+// temporary files, and elsewhere.
 func TestSweepWaitsForNoStranger(t *testing.T) {
 	server := stall.Serve(t)
 	outside, err := os.MkdirTemp("/", prefix) //nolint:usetesting // It is to be where no temporary files are.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Remove(outside) }) // The test has failed if there is still anything in it.
+	t.Cleanup(func() { _ = os.Remove(outside) }) // If it is not empty, the test has failed.
 	for name, place := range map[string]string{"temporary": t.TempDir(), "elsewhere": outside} {
 		t.Run(name, func(t *testing.T) {
 			showAt(t, place, server.Dir)
@@ -61,7 +61,7 @@ func showAt(t *testing.T, place, dir string) {
 	})
 }
 
-// TestIsLeft shows whose loop devices are freed by what sysfs shows of them alone.
+// TestIsLeft checks the loop devices for which sysfs alone is sufficient.
 func TestIsLeft(t *testing.T) {
 	alive, err := orchestrator.NewWorkspace(prefix)
 	if err != nil {
@@ -86,7 +86,7 @@ func TestIsLeft(t *testing.T) {
 	}
 }
 
-// attach has a loop device hold a new file, whose name no other has, as a run does that is killed then.
+// attach makes a loop device hold a new file with a unique name, as a run does that is killed then.
 func attach(t *testing.T, file string) (device string) {
 	t.Helper()
 	if err := os.WriteFile(file, make([]byte, 1<<20), 0o600); err != nil {
@@ -101,7 +101,7 @@ func attach(t *testing.T, file string) (device string) {
 	return device
 }
 
-// sweepUntilFree sweeps until a loop device holds nothing: it may have been asked at a bad time.
+// sweepUntilFree sweeps until a loop device holds nothing: a query may come at a bad time.
 func sweepUntilFree(t *testing.T, device string) {
 	t.Helper()
 	for deadline := time.Now().Add(patient().lists); ; <-time.After(time.Millisecond) {
@@ -116,7 +116,7 @@ func sweepUntilFree(t *testing.T, device string) {
 	}
 }
 
-// TestSweepFreesWhatIsMountedNowhere has loop devices hold a file of a dead world and one of another run's, on
+// TestSweepFreesWhatIsMountedNowhere makes loop devices hold a file of a dead world and one of another run, on
 // filesystems that have gone with their namespaces.
 func TestSweepFreesWhatIsMountedNowhere(t *testing.T) {
 	testfs.NeedRoot(t)
@@ -128,7 +128,7 @@ func TestSweepFreesWhatIsMountedNowhere(t *testing.T) {
 	}
 }
 
-// orphan has a loop device hold a file of a world in a directory, whose filesystem is mounted nowhere any more.
+// orphan makes a loop device hold a file of a world in a directory, whose filesystem is mounted nowhere any more.
 func orphan(t *testing.T, dir string) (device string) {
 	t.Helper()
 	world := filepath.Join(dir, prefix+"-0")
@@ -143,7 +143,7 @@ func orphan(t *testing.T, dir string) (device string) {
 	return device
 }
 
-// TestSweepFreesWhatAServerLeft has a loop device hold a file of a dead world's server, which is gone with its mount.
+// TestSweepFreesWhatAServerLeft makes a loop device hold a file of a dead world's server, which is gone with its mount.
 func TestSweepFreesWhatAServerLeft(t *testing.T) {
 	end, err := stall.Alone()
 	if err != nil {
@@ -165,7 +165,7 @@ func TestSweepFreesWhatAServerLeft(t *testing.T) {
 	sweepUntilFree(t, device)
 }
 
-// TestNoneLives tells the worlds of servers that are gone from those of runs beside this one.
+// TestNoneLives distinguishes the worlds of servers that are gone from those of concurrent runs.
 func TestNoneLives(t *testing.T) {
 	runs := t.TempDir()
 	for world, lives := range map[string]bool{prefix + "-1": true, prefix + "-2": false} {

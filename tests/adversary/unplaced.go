@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// unplaced has the driver die just after it published a volume, before its data was put in place, and start again over
-// a record that it cannot read: no janitor may take the data for what a dead attempt left.
+// unplaced makes the driver die just after it published a volume, before its data was moved to its place, and start
+// again over an unreadable record: no janitor may mistake the data for the remains of a dead attempt.
 func (w *world) unplaced(f Fault) (func() error, error) {
 	var r published
 	err := w.again(Proper, func() (err error) {
@@ -28,20 +28,20 @@ func (w *world) unplaced(f Fault) (func() error, error) {
 		if r.record == "" {
 			return nil
 		}
-		// Both names of the record, or the one that was made a link of.
+		// Both names of the record, or the one that was replaced by a link.
 		return w.again(Proper, func() error {
 			return errors.Join(os.WriteFile(r.token, r.data, 0o600), os.RemoveAll(r.record), os.Link(r.token, r.record))
 		})
 	}, err
 }
 
-// published is a volume on a share, as the driver keeps it there.
+// published describes a volume on a share by the driver's files.
 type published struct {
 	record, place, draft, token string
 	data                        []byte
 }
 
-// published is one of those on the first share.
+// published returns a volume of the first share.
 func (w *world) published(n int) (p published, err error) {
 	root := w.disks[0].dir
 	records, err := filepath.Glob(filepath.Join(root, ".stowage/volumes/*.json"))
@@ -62,7 +62,7 @@ func (w *world) published(n int) (p published, err error) {
 	return p, nil
 }
 
-// withdraw takes back what came after the volume was published.
+// withdraw undoes the steps after the volume's publication.
 func (p published) withdraw() error {
 	return errors.Join(os.Rename(p.place, p.draft), os.Link(p.record, p.token))
 }

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// use attaches, stages and publishes a volume and looks at what is in it, as the kubelet and then a pod do.
+// use attaches, stages and publishes a volume and reads its contents, as the kubelet and then a pod do.
 func (a *actor) use(s Step, v *volume, company bool) {
 	a.own.Lock()
 	v.used = true
@@ -69,9 +69,9 @@ func (a *actor) use(s Step, v *volume, company bool) {
 		}
 		r := a.requestFor(s, v, c.name, company, refusals...)
 		if !v.formatted {
-			r.disk = nil // A tool formats it, and none can be started while a server is silent (docs/design/007-time.md).
+			r.disk = nil // A tool formats it, and no tool can be started while a server is silent (docs/design/007-time.md).
 		}
-		r.enters = !a.setup.Classes[v.class].Sized // A sparse device finds no room for what is written to it.
+		r.enters = !a.setup.Classes[v.class].Sized // A sparse device finds no room for its data.
 		if !a.simply(r, c.send) {
 			return
 		}
@@ -81,20 +81,20 @@ func (a *actor) use(s Step, v *volume, company bool) {
 	a.sized(v)
 }
 
-// takesDown makes a call that only frees and answers nothing, and reports whether it succeeded.
+// takesDown makes a call that only frees and has no result, and reports whether it succeeded.
 func (a *actor) takesDown(s Step, v *volume, rpc string, company bool, send func(ctx context.Context) error) bool {
 	r := a.requestFor(s, v, rpc, company)
 	r.frees = true
 	return a.simply(r, send)
 }
 
-// simply makes a call that answers nothing, and reports whether it succeeded.
+// simply makes a call without a result, and reports whether it succeeded.
 func (a *actor) simply(r request, send func(ctx context.Context) error) bool {
 	r.send = func(ctx context.Context) (string, error) { return "", send(ctx) }
 	return a.ask(r) == nil
 }
 
-// leave unpublishes, unstages and detaches a volume. What the driver made must be gone then.
+// leave unpublishes, unstages and detaches a volume. The driver's files and mounts must be gone then.
 func (a *actor) leave(s Step, v *volume, company bool) {
 	ok := (a.setup.Alone || a.takesDown(s, v, "NodeUnpublishVolume", company, func(ctx context.Context) error {
 		_, err := a.uses().NodeUnpublishVolume(ctx, &csi.NodeUnpublishVolumeRequest{VolumeId: v.id, TargetPath: a.target(v)})
@@ -138,7 +138,7 @@ func (a *actor) put(v *volume, name string, sync bool, id uint64) error {
 	return put(a.target(v), name, v.raw, sync, id)
 }
 
-// look reads all that a volume holds.
+// look reads the contents of a volume.
 func (a *actor) look(v *volume) (vector, error) {
 	if a.cloud != nil {
 		return a.cloud.look(v.id)
@@ -146,7 +146,7 @@ func (a *actor) look(v *volume) (vector, error) {
 	return look(a.target(v), v.raw)
 }
 
-// read looks at all that a volume holds. The first look at a copy decides what it holds from then on.
+// read checks the contents of a volume. The first read of a copy decides its contents from then on.
 func (a *actor) read(v *volume) {
 	found, err := a.look(v)
 	if err != nil {
@@ -167,8 +167,8 @@ func (a *actor) read(v *volume) {
 	}
 }
 
-// sized checks that a volume's user has the size that was acknowledged, where sizes are enforced, but for what a
-// filesystem keeps for itself: a part, and of a small one more.
+// sized checks that a volume's user gets the acknowledged size, if sizes are enforced. A filesystem may keep a part for
+// itself, and more of a small one.
 func (a *actor) sized(v *volume) {
 	if !a.setup.Classes[v.class].Sized || a.setup.Alone {
 		return
@@ -201,7 +201,7 @@ func (a *actor) write(s Step, v *volume) {
 		names, sync = s.Count, v.raw
 	}
 	if v.contents == nil {
-		return // it could not be looked at
+		return // it could not be read
 	}
 	var begun []func()
 	for n := range s.Count {

@@ -22,7 +22,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/nfsd"
 )
 
-// world is a driver with its storage, and all that is known about it.
+// world is a driver with its storage, and everything that is known about it.
 type world struct {
 	setup     Setup
 	workspace *orchestrator.Workspace
@@ -31,16 +31,16 @@ type world struct {
 	cloud     *cloud          // nil for none
 	life      context.Context // of a schedule
 	serials   serial
-	names     atomic.Uint64 // how many names have been given
-	baseline  []string      // what the storage holds while there is no volume
+	names     atomic.Uint64 // the number of names that were used
+	baseline  []string      // the contents of the storage while there is no volume
 
-	drivers // who is alive
+	drivers // the live processes
 
-	known           *regexp.Regexp // violations that are not looked for; nil for none
+	known           *regexp.Regexp // violations that are ignored; nil for none
 	limits          limits
 	calm, disturbed atomic.Bool
-	opened          atomic.Bool  // somebody opens devices
-	active          atomic.Value // the kind of fault that there is
+	opened          atomic.Bool  // whether a process opens devices
+	active          atomic.Value // the kind of the current fault
 	faulting        sync.Mutex   // one fault at a time
 	faults          sync.WaitGroup
 	early           sync.WaitGroup // tracks that have not come to a Cycle yet
@@ -55,7 +55,7 @@ type world struct {
 	tally   *Tally
 }
 
-// newWorld makes the storage of a setup and starts a driver over it.
+// newWorld creates the storage of a setup and starts a driver over it.
 func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limits) (w *world, err error) {
 	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(),
 		ledger: newLedger()}
@@ -90,12 +90,13 @@ func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limi
 	return w, w.settleIn()
 }
 
-// lasting is a time that something may take, in a world that may be slower.
+// lasting scales a time for a world that may be slower.
 func (w *world) lasting(d time.Duration) time.Duration {
 	return d * time.Duration(max(w.setup.Slower, 1))
 }
 
-// settleIn uses each class once, so that what a driver makes once is there, and remembers what that is.
+// settleIn uses each class once, so that the driver has created what it creates only once, and remembers that as the
+// baseline.
 func (w *world) settleIn() error {
 	for i := range w.setup.Classes {
 		a := newActor(w, i, nil)
@@ -116,9 +117,9 @@ func (w *world) settleIn() error {
 	return nil
 }
 
-// close takes all down.
+// close takes everything down.
 func (w *world) close() error {
-	problems := []error{w.resume()} // Who waits for a server does not end.
+	problems := []error{w.resume()} // A process that waits for a server does not end.
 	w.killAll()
 	if w.cloud != nil {
 		w.cloud.api.Close()
@@ -131,14 +132,14 @@ func (w *world) close() error {
 	return errors.Join(append(problems, w.workspace.Remove())...)
 }
 
-// detach takes down what stands on the filesystems.
+// detach removes the mounts and loop devices over the filesystems.
 func (w *world) detach() error {
 	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(w.path("mounts")))
 	problems := []error{err}
 	for _, m := range slices.Backward(mounts) {
 		problems = append(problems, unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW))
 	}
-	for _, backing := range w.loops() { // by what they hold: a number may be another test's by now
+	for _, backing := range w.loops() { // by their files: a number may be another test's by now
 		image, _ := strings.CutSuffix(backing, " (deleted)")
 		_ = device.Detach(context.Background(), image, 2*time.Minute) // it may be gone with its mount
 	}
@@ -146,7 +147,7 @@ func (w *world) detach() error {
 	return errors.Join(problems...)
 }
 
-// path is a place in the world.
+// path returns a path in the world.
 func (w *world) path(parts ...string) string {
 	return filepath.Join(append([]string{w.workspace.Dir}, parts...)...)
 }
@@ -176,10 +177,10 @@ func (w *world) note(format string, args ...any) {
 	w.log = append(w.log, fmt.Sprintf("%8.3f ", time.Since(w.began).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// name is a name that was never given before.
+// name returns a unique name.
 func (w *world) name(what string) string { return fmt.Sprintf("%s-%d", what, w.names.Add(1)) }
 
-// tree is what the storage holds, as far as it is files of the driver's.
+// tree returns the driver's files in the storage.
 func (w *world) tree() (list []string) {
 	if w.cloud != nil {
 		list = w.cloud.tree()
@@ -200,7 +201,7 @@ func (w *world) tree() (list []string) {
 	return list
 }
 
-// waitForTree waits until the storage holds no more than a list, and returns what it holds more: all where there is no
+// waitForTree waits until the storage holds no more than a list, and returns the surplus: everything if there is no
 // list.
 func (w *world) waitForTree(want []string, wait time.Duration) (more []string) {
 	if w.known != nil {
@@ -214,12 +215,12 @@ func (w *world) waitForTree(want []string, wait time.Duration) (more []string) {
 	}
 }
 
-// configured reports whether a file is what a driver remembers of its configuration, or of itself.
+// configured reports whether a file is the driver's note of its configuration, or of itself.
 func configured(path string) bool {
 	folder := filepath.Base(filepath.Dir(path))
 	return folder == "known" || folder == "controllers" || strings.Contains(path, "/data/pools") ||
 		strings.HasSuffix(path, "/shares.json") || strings.HasSuffix(path, "/data/released")
 }
 
-// passing reports whether something is about to be removed.
+// passing reports whether an entry is about to be removed.
 func passing(path string) bool { return strings.Contains(path, "/trash/") }
