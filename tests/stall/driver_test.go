@@ -54,7 +54,7 @@ func create(t *testing.T, driver *inprocess.Driver, pool string) *volume {
 func (v *volume) staging() string { return filepath.Join(v.dir, "staging") }
 func (v *volume) target() string  { return filepath.Join(v.dir, "target") }
 
-// call makes a call by its name, with a time.
+// call makes a call by its name, with a time limit.
 func (v *volume) call(name string, limit time.Duration) (err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(v.Context()), limit)
 	defer cancel()
@@ -80,7 +80,7 @@ func (v *volume) call(name string, limit time.Duration) (err error) {
 	return err
 }
 
-// persist makes the calls as an orchestrator does.
+// persist retries the calls as an orchestrator does.
 func (v *volume) persist(names ...string) {
 	v.Helper()
 	for _, name := range names {
@@ -98,7 +98,7 @@ func (v *volume) persist(names ...string) {
 	}
 }
 
-// again makes a call of which one was given up before. The lock must soon be free.
+// again repeats a call that was given up before. The lock must soon be free.
 func again(t *testing.T, v *volume, name string) {
 	t.Helper()
 	for begun := time.Now(); ; <-time.After(100 * time.Millisecond) {
@@ -114,8 +114,8 @@ func again(t *testing.T, v *volume, name string) {
 	}
 }
 
-// The lock of a volume on a server that stops is free soon after each deadline: the next call is answered, with what
-// is wrong, and not turned away because another were under way. A volume on another pool does not notice.
+// The lock of a volume on a server that stops is free soon after each deadline: the next call is answered with the
+// actual failure, and not turned away because another call is under way. A volume on another pool is not affected.
 func TestLockIsFreed(t *testing.T) {
 	server := stall.Serve(t)
 	config := fmt.Sprintf("pools:\n- {name: slow, type: image, path: %s}\n- {name: quick, type: image, path: %s}\n",
@@ -126,8 +126,8 @@ func TestLockIsFreed(t *testing.T) {
 		server.Continue(t)
 		slow.persist("unpublish", "unstage", "delete")
 	})
-	// What is formatted needs no tool any more: none can be started while a file on a FUSE filesystem that does not
-	// answer is open, as that of the pool's lock is (docs/design/007-time.md).
+	// A formatted volume needs no tool any more. No tool can be started while a file on a FUSE filesystem that does not
+	// answer is open, such as that of the pool's lock (docs/design/007-time.md).
 	quick.persist("stage", "unstage")
 	server.Stop(t)
 	for _, name := range []string{"stage", "unstage", "stage", "unstage"} {

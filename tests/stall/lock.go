@@ -15,37 +15,37 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// alone waits until no other test on the machine has a server or keeps servers away, and keeps both waiting until
-// the end of this one.
+// alone waits until no other test on the machine has a server or keeps servers away, and makes both wait until the end
+// of this one.
 func alone(t testing.TB) {
 	t.Helper()
 	t.Cleanup(locked(t, unix.LOCK_EX))
 }
 
-// Alone is alone for those who are no tests and have a server for long: they are alone while it may stop, and let
-// others have their turn in between. It returns what ends that.
+// Alone is alone for long-running programs that are no tests: they are alone while their server may stop, and let
+// others have their turn in between. The returned function ends that.
 func Alone() (end func(), err error) { return lock(unix.LOCK_EX) }
 
-// Apart keeps servers off the machine until the end of the test: what it does with loop devices asks all of them,
-// also one whose file another mount namespace has on a server that hangs. Many tests may do so at a time, and one
+// Apart keeps servers off the machine until the end of the test. The test's work with loop devices asks all of them,
+// including one whose file another mount namespace has on a server that hangs. Many tests may do so at a time, and one
 // more than once. A test that has a server itself is alone already and must not call it.
 func Apart(t testing.TB) {
 	t.Helper()
 	t.Cleanup(locked(t, unix.LOCK_SH))
 }
 
-// WithoutServers is Apart for the time of do, which must be short.
+// WithoutServers is Apart for the duration of do, which must be short.
 func WithoutServers(t testing.TB, do func()) {
 	t.Helper()
 	defer locked(t, unix.LOCK_SH)()
 	do()
 }
 
-// lockPatience bounds the wait for the tests of other packages, which hold the lock for one test each, and leaves
-// the package half of its time (the Makefile's -timeout). Only what hangs holds it for so long.
+// lockPatience limits the wait for the tests of other packages, which hold the lock for one test each, and leaves the
+// package half of its time (the Makefile's -timeout). Only a hanging test holds it for so long.
 const lockPatience = 10 * time.Minute
 
-// locked takes the lock of servers in one way or the other, and returns what gives it back.
+// locked takes the lock of servers in one mode or the other, and returns a function that releases it.
 func locked(t testing.TB, how int) (giveBack func()) {
 	t.Helper()
 	giveBack, err := lock(how)
@@ -53,10 +53,10 @@ func locked(t testing.TB, how int) (giveBack func()) {
 	return giveBack
 }
 
-// lock is locked for those who are no tests. The lock goes with the process that has it, however that ends; what the
-// process starts does not inherit it.
+// lock is locked for programs that are no tests. The lock ends with its process in any case; child processes do not
+// inherit it.
 func lock(how int) (giveBack func(), err error) {
-	file, err := lockFile("/dev/fuse", how, lockPatience) // which every server needs, and nobody else locks
+	file, err := lockFile("/dev/fuse", how, lockPatience) // which every server needs, and no other program locks
 	if errors.Is(err, fs.ErrNotExist) && how == unix.LOCK_SH {
 		return func() {}, nil // without it there are no servers
 	}
@@ -66,8 +66,8 @@ func lock(how int) (giveBack func(), err error) {
 	return func() { unlock(file) }, nil
 }
 
-// lockFile takes the lock of a file. One that comes too late is given back, or this process would keep others waiting
-// with a lock that nobody here knows of.
+// lockFile takes the lock of a file. A lock that comes too late is released: otherwise this process would make others
+// wait with a lock that it does not know of.
 func lockFile(path string, how int, patience time.Duration) (*os.File, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -79,8 +79,8 @@ func lockFile(path string, how int, patience time.Duration) (*os.File, error) {
 	return file, err
 }
 
-// unlock gives the lock back. Somebody who waits for it is woken by that, and would come too late if the next test took
-// it at once.
+// unlock releases the lock. That wakes a waiting process, which would come too late if the next test took the lock at
+// once.
 func unlock(lock *os.File) {
 	waited := isWaitedFor(lock)
 	_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN) // a process that is being started has a copy for an instant
@@ -90,7 +90,7 @@ func unlock(lock *os.File) {
 	}
 }
 
-// isWaitedFor reports whether somebody waits for the lock of a file (proc_locks(5)).
+// isWaitedFor reports whether a process waits for the lock of a file (proc_locks(5)).
 func isWaitedFor(file *os.File) bool {
 	var stat unix.Stat_t
 	text, err := os.ReadFile("/proc/locks")

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A lock that was given up is not kept once it comes.
+// A lock that was given up is not kept if it comes later.
 func TestLateLockIsGivenBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
@@ -19,7 +19,7 @@ func TestLateLockIsGivenBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Stimulus: the lock is given back later.
+	// Stimulus: the lock is released later.
 	if _, err := lockFile(path, unix.LOCK_SH, 50*time.Millisecond); err == nil {
 		t.Error("two have the lock")
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Request is a sort of request that the kernel sends.
+// Request is a kind of request that the kernel sends.
 type Request string
 
 // The requests at which a server can stop.
@@ -27,24 +27,24 @@ const (
 	Sync      Request = "FSYNC"
 	SyncDir   Request = "FSYNCDIR"
 	List      Request = "OPENDIR" // before any name is read
-	Change    Request = "CHANGE"  // of the names in a directory, whichever
+	Change    Request = "CHANGE"  // of the names in a directory, of any kind
 )
 
-// The requests that are done and answered with an error.
+// The requests that are executed and answered with an error.
 const (
 	moved  Request = "MOVED"
 	synced Request = "SYNCED" // a directory
 )
 
-// counted asks for the number of requests. It is none itself.
+// counted asks for the number of requests. It is not counted itself.
 const counted Request = "COUNTED"
 
-// trap counts requests up to one, at which this process stops.
+// trap counts requests up to one at which this process stops.
 type trap struct {
 	mu      sync.Mutex
 	request Request
 	left    int
-	all     int // requests of any sort since the start
+	all     int // requests of any kind since the start
 }
 
 func (t *trap) requests() int {
@@ -53,7 +53,8 @@ func (t *trap) requests() int {
 	return t.all
 }
 
-// set has the process stop at a request, and says so before that can come: a process that has stopped says nothing.
+// set makes the process stop at a request, and confirms that before the request can come, because a stopped process
+// confirms nothing.
 func (t *trap) set(request Request, number int, answers io.Writer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +62,7 @@ func (t *trap) set(request Request, number int, answers io.Writer) {
 	fmt.Fprintln(answers, "set")
 }
 
-// pass counts a request, and stops the process before it answers the one that was asked for. Others wait meanwhile.
+// pass counts a request, and stops the process before it answers the selected one. Others wait meanwhile.
 func (t *trap) pass(request Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *trap) pass(request Request) {
 	}
 }
 
-// fails counts a request that is done, and reports whether it is the one that is to be answered with an error.
+// fails counts a request that is executed, and reports whether it must be answered with an error.
 func (t *trap) fails(request Request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,8 +87,9 @@ func (t *trap) isAt(request Request) bool {
 	return t.left == 0
 }
 
-// Freeze stops this process before it returns, until somebody lets it go on. A signal to a process is taken by any of
-// its threads, while the others go on for a moment: only one to the thread itself is there when the call ends.
+// Freeze stops this process before it returns, until another process lets it continue. A signal to a process is taken
+// by any of its threads, while the others continue for a moment: only a signal to the thread itself has arrived when
+// the call ends.
 func Freeze() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -100,7 +102,7 @@ type node struct {
 	trap *trap
 }
 
-// WrapChild makes what is below pass the trap too.
+// WrapChild makes the entries below pass the trap too.
 func (n *node) WrapChild(context.Context, fs.InodeEmbedder) fs.InodeEmbedder {
 	return &node{fs.LoopbackNode{RootData: n.RootData}, n.trap}
 }

@@ -20,11 +20,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is a filesystem that can be stalled, for a program that sees to what goes wrong with it. One goroutine at a
-// time may have it stop or go on.
+// Process is a filesystem that can be stalled, for a program that handles its failures itself. Only one goroutine at a
+// time may stop it or let it continue.
 type Process struct {
 	Dir  string // where it is mounted
-	Real string // what it serves
+	Real string // the directory that it serves
 
 	cmd        *exec.Cmd
 	orders     io.WriteCloser
@@ -32,11 +32,11 @@ type Process struct {
 	end, ended chan struct{}
 }
 
-// patience is how long a server may take to do as it is told: no busy machine takes so long.
+// patience is the time limit for a server to obey, which no busy machine needs.
 const patience = 2 * time.Minute
 
-// ServeAt serves a directory at a place until it is closed. Whoever does so keeps the lock of Alone while the server
-// may stop.
+// ServeAt serves a directory at a place until it is closed. The caller holds the lock of Alone while the server may
+// stop.
 func ServeAt(dir, place string) (*Process, error) {
 	p := &Process{Dir: place, Real: dir, answers: make(chan string, 1), end: make(chan struct{}),
 		ended: make(chan struct{})}
@@ -49,7 +49,8 @@ func ServeAt(dir, place string) (*Process, error) {
 	return p, nil
 }
 
-// run runs the server until it is to end, on one thread, with which it is killed: that waits for nothing in the kernel.
+// run runs the server until its end, on one thread, because it is killed with that thread: that waits for nothing in
+// the kernel.
 func (p *Process) run(started chan<- error) {
 	defer close(p.ended)
 	runtime.LockOSThread()
@@ -83,7 +84,7 @@ func (p *Process) start() (err error) {
 	return p.hear("serving", nothing)
 }
 
-// listen passes on what the server says, until it ends.
+// listen passes on the server's answers, until it ends.
 func (p *Process) listen(answers io.Reader) {
 	defer close(p.answers)
 	for lines := bufio.NewScanner(answers); lines.Scan(); {
@@ -91,7 +92,7 @@ func (p *Process) listen(answers io.Reader) {
 	}
 }
 
-// Close ends the server for good and unmounts what it served. What uses it must have been taken down.
+// Close ends the server for good and unmounts its filesystem. Users of the filesystem must have been stopped before.
 func (p *Process) Close() error {
 	close(p.end)
 	<-p.ended
@@ -101,10 +102,10 @@ func (p *Process) Close() error {
 	return nil
 }
 
-// Kill ends the server for good: whatever hangs fails.
+// Kill ends the server for good: hanging calls fail.
 func (p *Process) Kill() error { return p.cmd.Process.Kill() }
 
-// hear waits until the server says a word, and does something again and again meanwhile.
+// hear waits until the server answers with a word, and calls meanwhile repeatedly until then.
 func (p *Process) hear(word string, meanwhile func() error) error {
 	said, err := p.answer(meanwhile)
 	if err == nil && said != word {
@@ -113,8 +114,8 @@ func (p *Process) hear(word string, meanwhile func() error) error {
 	return err
 }
 
-// answer waits for the server's next answer, and does something again and again meanwhile. A server that says nothing
-// is killed: a later answer would be taken for that to another order.
+// answer waits for the server's next answer, and calls meanwhile repeatedly until then. A server that does not answer
+// is killed, because a later answer would be mistaken for that to another order.
 func (p *Process) answer(meanwhile func() error) (string, error) {
 	for until := time.Now().Add(patience); time.Now().Before(until); {
 		if err := meanwhile(); err != nil {
@@ -175,8 +176,9 @@ func (p *Process) Stop() error {
 // errEnded says that the server will neither stop nor answer any more.
 var errEnded = errors.New("the server has ended")
 
-// Stopped reports whether the server has stopped, with each of its threads. It stays so until the server continues:
-// also no thread runs that was started while the others were being looked at. A server that has ended is an error.
+// Stopped reports whether the server has stopped, with each of its threads. It stays stopped until the server
+// continues: no thread runs either that was started during the check of the others. A server that has ended is an
+// error.
 func (p *Process) Stopped() (bool, error) {
 	threads, err := p.threads()
 	if err != nil {
@@ -202,7 +204,7 @@ func (p *Process) Stopped() (bool, error) {
 	return slices.Equal(threads, now), err
 }
 
-// threads are the files with the states of the server's threads.
+// threads returns the files with the states of the server's threads.
 func (p *Process) threads() ([]string, error) {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
 	if err == nil && len(threads) == 0 {
@@ -211,8 +213,8 @@ func (p *Process) threads() ([]string, error) {
 	return threads, err
 }
 
-// Continue makes the server answer again, and all that it has not answered yet. It does not stop again, also if a
-// request at which it was to stop comes just now.
+// Continue makes the server answer again, including all requests that it has not answered yet. It does not stop again,
+// even if a request at which it was to stop comes just now.
 func (p *Process) Continue() error {
 	if _, err := fmt.Fprintln(p.orders, Lookup, 0); err != nil {
 		return err

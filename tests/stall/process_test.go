@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A server that is to stop says that it knows before the request can come.
+// A server confirms that it will stop at a request before the request can come.
 func TestSaysSoBeforeItStops(t *testing.T) {
 	server := &trap{}
 	server.set(Read, 1, writer(func(answer []byte) {
@@ -30,7 +30,7 @@ func (w writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// A server that does not answer is killed, so that nothing hangs of it for ever.
+// A server that does not answer is killed, so that no call hangs for ever.
 func TestSilentServerIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Process{cmd: exec.CommandContext(t.Context(), "sleep", "20"), answers: make(chan string)}
@@ -46,7 +46,7 @@ func TestSilentServerIsKilled(t *testing.T) {
 	})
 }
 
-// Who waits until a server has stopped hears that it has ended, also before it is waited for.
+// A caller that waits until a server has stopped learns that it has ended, even before the server is waited for.
 func TestEndedServerDoesNotStop(t *testing.T) {
 	p := &Process{cmd: exec.CommandContext(t.Context(), "sleep", "1000")}
 	if err := p.cmd.Start(); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// serveWord is the argument that makes of a test program a server; the directory and the place follow.
+// serveWord is the argument that makes a test program a server; the directory and the place follow.
 const serveWord = "serve-a-directory-that-stalls"
 
 // Main serves, and does not return, if this program was started as a server.
@@ -26,13 +26,13 @@ func Main() {
 	os.Exit(0)
 }
 
-// serve serves until its input ends, and obeys the orders in it: a request and its number, a line each.
+// serve serves until its input ends, and obeys the orders in it: a request and its number, one line each.
 func serve(dir, place string) error {
 	t := &trap{}
 	root := &fs.LoopbackRoot{Path: dir}
 	top := &node{fs.LoopbackNode{RootData: root}, t}
 	root.RootNode = top
-	// Nothing is remembered by the kernel: it asks each time.
+	// The kernel caches nothing: it asks each time.
 	server, err := fs.Mount(place, top,
 		&fs.Options{MountOptions: fuse.MountOptions{DirectMountStrict: true, AllowOther: true, FsName: "stall",
 			Name: "stall"}})

@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// Server is a filesystem that can be stalled, for a test: what goes wrong with it fails the test.
+// Server is a filesystem that can be stalled, for a test: its failures fail the test.
 type Server struct{ *Process }
 
-// Serve starts a server until the end of the test. It must be called before anything that uses it is set up, so
-// that it is killed after that was taken down. There is one at a time on a machine: all tests see the same loop
-// devices, and one that hangs has to be asked by whoever looks for his own.
+// Serve starts a server until the end of the test. It must be called before anything that uses it is set up, so that it
+// is killed after that was taken down. A machine has only one at a time: all tests see the same loop devices, and a
+// search for one's own devices must also ask a hanging one.
 func Serve(t testing.TB) *Server {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -41,13 +41,13 @@ func (s *Server) StopAt(t testing.TB, request Request, n int) {
 	must(t, s.Process.StopAt(request, n))
 }
 
-// DenyMove makes the server say that the n-th move from now has failed, once it has made it.
+// DenyMove makes the server report the n-th move from now as failed, after executing it.
 func (s *Server) DenyMove(t testing.TB, n int) {
 	t.Helper()
 	must(t, s.order(moved, n))
 }
 
-// DenySync makes the server say that the n-th sync of a directory from now has failed.
+// DenySync makes the server report the n-th sync of a directory from now as failed.
 func (s *Server) DenySync(t testing.TB, n int) {
 	t.Helper()
 	must(t, s.order(synced, n))

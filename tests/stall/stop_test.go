@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/stall"
 )
 
-// A server that is to stop at a request does not answer it first, also where its other threads are slow to hear of it.
+// A server that must stop at a request does not answer it first, even if its other threads receive the signal late.
 func TestStopsBeforeItAnswers(t *testing.T) {
 	server := stall.Serve(t)
 	for range 100 {
@@ -29,7 +29,7 @@ func TestStopsBeforeItAnswers(t *testing.T) {
 		select {
 		case err := <-answered:
 			t.Fatalf("it answered %v, and stopped after that", err)
-		// Stimulus: an answer that was given needs a moment to get here.
+		// Stimulus: an answer needs a moment to arrive.
 		case <-time.After(5 * time.Millisecond):
 		}
 		server.Continue(t)
@@ -39,7 +39,7 @@ func TestStopsBeforeItAnswers(t *testing.T) {
 	}
 }
 
-// A server that has stopped stays so until it continues, also where it was starting threads just then, as a new server
+// A server that has stopped stays stopped until it continues, even if it was just starting threads, as a new server
 // does with its first requests.
 func TestStaysStopped(t *testing.T) {
 	for range 10 {
@@ -70,7 +70,7 @@ func TestStaysStopped(t *testing.T) {
 	}
 }
 
-// A server that is to stop at a request does so also where it is asked all the time, and was just being told.
+// A server that must stop at a request does so even if it gets requests all the time, and was just being told.
 func TestStopsAmongRequests(t *testing.T) {
 	server := stall.Serve(t)
 	var asking sync.WaitGroup
