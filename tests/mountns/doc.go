@@ -1,3 +1,3 @@
-// Package mountns runs a test binary in a mount namespace of its own, so that what it mounts is gone with
-// it and what it is asked to do to / or /etc never reaches the machine.
+// Package mountns runs a test binary in its own mount namespace, so that its mounts end with it, and changes to / or
+// /etc never reach the machine.
 package mountns

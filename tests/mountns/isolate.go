@@ -17,25 +17,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inMemory in the environment has the temporary files of the isolated program kept in memory.
+// inMemory in the environment makes the isolated program keep its temporary files in memory.
 const inMemory = "STOWAGE_TESTS_IN_MEMORY"
 
-// Isolate runs this program again in a mount namespace of its own and returns its exit code; there, it
-// calls run and returns what that returns. It is for TestMain.
+// Isolate runs this program again in its own mount namespace and returns its exit code; there, it calls run and returns
+// its result. It is for TestMain.
 //
-// A test that runs beside this one and copies the mount namespace would copy this one's mounts too, and so
-// keep volumes in use that were unmounted here. For the same reason the new namespace lets go of what
-// belongs to others. It ends with the process, and so do all mounts in it. Loop devices do not: those of its temporary
-// files are detached when the program ends, or before the next one runs if this one is killed.
+// A concurrent test that copies the mount namespace would also copy this test's mounts, and so keep volumes in use that
+// were unmounted here. For the same reason the new namespace unmounts the mounts of others. It ends with the process,
+// and so do all mounts in it. Loop devices do not: those of its temporary files are detached when the program ends, or
+// before the next one runs if this one is killed.
 func Isolate(run func() int) int { return isolate(run, false) }
 
-// IsolateInMemory isolates as Isolate does, with temporary files on a filesystem of their own in memory: there, run
-// waits for no disk, and a sync of a whole filesystem waits for no other program's files. It is for tests that make
-// the filesystems that they depend on themselves. A TMPDIR that is given says on which filesystem to test, and is kept.
+// IsolateInMemory isolates as Isolate does, with temporary files on a separate filesystem in memory. There, run waits
+// for no disk, and a sync of a whole filesystem waits for no other program's files. It is for tests that create the
+// filesystems that they depend on themselves. A given TMPDIR selects the filesystem to test on, and is kept.
 //
-// On the disk stay pkg/filecopy, which looks at extents, of which a filesystem in memory tells none; what runs a driver
-// as a process of its own beside others that fill or measure disks, such as tests/adversary, bench, crash, orchestrator
-// and powerloss; tests/nfs and tests/vm, where a kernel serves the files; and those that write little.
+// These stay on the disk: pkg/filecopy, which checks extents, because a filesystem in memory reports none; tests that
+// run a driver as a separate process beside others that fill or measure disks, such as tests/adversary, bench, crash,
+// orchestrator and powerloss; tests/nfs and tests/vm, where a kernel serves the files; and tests that write little.
 func IsolateInMemory(run func() int) int { return isolate(run, true) }
 
 func isolate(run func() int, memory bool) int {
@@ -92,7 +92,7 @@ func runIsolated(memory bool) (int, error) {
 	return 0, err
 }
 
-// prepare makes the new namespace one's own.
+// prepare prepares the new namespace.
 func prepare() error {
 	if err := letGoOfOthers(); err != nil || os.Getenv(inMemory) == "" {
 		return err
@@ -103,8 +103,8 @@ func prepare() error {
 	return nil
 }
 
-// letGoOfOthers takes down, in this namespace only, what is mounted from loop devices and below the
-// directory for temporary files.
+// letGoOfOthers unmounts, in this namespace only, the mounts of loop devices and those below the directory for
+// temporary files.
 func letGoOfOthers() error {
 	mounts, err := mountinfo.GetMounts(nil)
 	if err != nil {
@@ -116,7 +116,7 @@ func letGoOfOthers() error {
 			continue
 		}
 		err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
-		// It may have gone with the one that it was on.
+		// It may have gone with the mount below it.
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("let go of %s: %w", m.Mountpoint, err)
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
-// role, in the environment, makes this program one that a test starts: "attach" leaves a loop device and waits, "end"
-// does nothing, and "hang" is a test, isolated.
+// role, in the environment, selects the role of this program when a test starts it: "attach" leaves a loop device and
+// waits, "end" does nothing, and "hang" is a test, isolated.
 const role = "STOWAGE_MOUNTNS_ROLE"
 
 func TestMain(m *testing.M) {
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// attach has a loop device hold a temporary file, says which process and device that is, and waits to be killed.
+// attach makes a loop device hold a temporary file, prints its process and the device, and waits to be killed.
 func attach() int {
 	dir, err := os.MkdirTemp("", "")
 	if err != nil {
@@ -52,11 +52,11 @@ func attach() int {
 		panic(err)
 	}
 	fmt.Println(os.Getpid(), strings.TrimSpace(string(device)))
-	fmt.Fprintln(os.Stderr, unix.Pause()) // comes back for a signal that is handled only
+	fmt.Fprintln(os.Stderr, unix.Pause()) // only returns for a signal that is handled
 	return 1
 }
 
-// start starts this program in a role, and has one that is a test run that one only.
+// start starts this program in a role; a role that is a test runs only that test.
 func start(t *testing.T, name, temporary string, input io.Reader) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run", "^"+t.Name()+"$")
@@ -72,14 +72,14 @@ func start(t *testing.T, name, temporary string, input io.Reader) (*exec.Cmd, *b
 	return command, bufio.NewReader(said)
 }
 
-// shortDir is a directory whose name a loop device can keep: 63 bytes of its file's (loop(4)).
+// shortDir returns a directory with a short name: a loop device keeps only 63 bytes of its file's name (loop(4)).
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "") //nolint:usetesting // The test's name makes a directory of its own too long.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // The test has failed if there is still anything in it.
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // If it is not empty, the test has failed.
 	return dir
 }
 
@@ -89,13 +89,13 @@ func holds(device, dir string) bool {
 	if err != nil {
 		return false
 	}
-	defer func() { _ = loop.Close() }() // It was only looked at.
+	defer func() { _ = loop.Close() }() // It was only read.
 	info, err := unix.IoctlLoopGetStatus64(int(loop.Fd()))
 	return err == nil && strings.HasPrefix(unix.ByteSliceToString(info.File_name[:]), dir+"/")
 }
 
-// A program that is killed leaves no loop device: the process that waits for it detaches it, or the next program, where
-// that process was killed too.
+// A program that is killed leaves no loop device: the process that waits for it detaches it, or, if that was killed
+// too, the next program.
 func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 	testfs.NeedRoot(t)
 	program := func(_, inner int) int { return inner }
@@ -149,7 +149,8 @@ func TestKilledProgramsLeaveNoLoopDevices(t *testing.T) {
 	}
 }
 
-// hang has a loop device hold a file of a server that does not answer, says so, and waits for the end of its input.
+// hang makes a loop device hold a file of a server that does not answer, prints the device, and waits for the end of
+// its input.
 func hang(t *testing.T) {
 	server := stall.Serve(t)
 	image := filepath.Join(server.Dir, "image")

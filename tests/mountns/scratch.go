@@ -13,18 +13,18 @@ import (
 	"github.com/stowage-csi/stowage/tests/attached"
 )
 
-// scratch is a directory for the temporary files of one run. Its lock goes with the process, however that ends, and so
-// tells the next run that takes it that all there is can be cleared away. Its name is short: sockets are made below it,
-// whose paths may have 107 bytes.
+// scratch is a directory for the temporary files of one run. Its lock ends with the process in any case, so the next
+// run that takes the directory knows that it may clear it. Its name is short, because the paths of sockets below it may
+// only have 107 bytes.
 type scratch struct {
 	dir  string
 	lock *os.File
 }
 
-// mostRuns is more than there are at a time.
+// mostRuns is the maximum number of concurrent runs.
 const mostRuns = 1000
 
-// takeScratch takes the first directory that no other run has, and clears away what is left there.
+// takeScratch takes the first directory that no other run has, and clears it.
 func takeScratch() (*scratch, error) {
 	for number := range mostRuns {
 		s, err := lockScratch(filepath.Join(os.TempDir(), fmt.Sprintf("ns%d", number)))
@@ -42,7 +42,7 @@ func takeScratch() (*scratch, error) {
 	return nil, fmt.Errorf("%d directories for temporary files are in use", mostRuns)
 }
 
-// lockScratch makes a directory, or takes one that is there; nil when another run has it.
+// lockScratch creates a directory, or takes an existing one; nil if another run has it.
 func lockScratch(dir string) (*scratch, error) {
 	for {
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
@@ -65,7 +65,7 @@ func lockScratch(dir string) (*scratch, error) {
 	}
 }
 
-// ours reports whether the directory belongs to who runs the tests: anybody can make one there.
+// ours reports whether the directory belongs to the user who runs the tests: anybody can create one there.
 func ours(dir *os.File) bool {
 	info, err := dir.Stat()
 	if err != nil {
@@ -75,14 +75,14 @@ func ours(dir *os.File) bool {
 	return ok && int(stat.Uid) == os.Geteuid()
 }
 
-// stands reports whether the open directory is the one of its name.
+// stands reports whether the open directory still has its name.
 func stands(dir *os.File) bool {
 	held, err := dir.Stat()
 	named, look := os.Lstat(dir.Name())
 	return err == nil && look == nil && os.SameFile(held, named)
 }
 
-// sweep detaches the loop devices of what is in the directory, and empties it.
+// sweep detaches the loop devices of files in the directory, and empties it.
 func (s *scratch) sweep() error {
 	if err := freeLoops(s.dir); err != nil {
 		return err
@@ -94,16 +94,15 @@ func (s *scratch) sweep() error {
 	return err
 }
 
-// leave removes the directory with all that is left there, and lets another run have it, which clears away what cannot
-// be now.
+// leave removes the directory with everything in it, and releases it. The next run clears what cannot be removed now.
 func (s *scratch) leave() {
 	if err := errors.Join(s.sweep(), os.Remove(s.dir), s.lock.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, "temporary files are left:", err)
 	}
 }
 
-// freeLoops detaches the loop devices of files below a directory. One that is in use, as by a mount namespace that is
-// just ending, frees itself with its last use (LOOP_CLR_FD, loop(4)).
+// freeLoops detaches the loop devices of files below a directory. A device that is in use, for example by a mount
+// namespace that is just ending, frees itself with its last use (LOOP_CLR_FD, loop(4)).
 func freeLoops(dir string) (err error) {
 	names, _ := filepath.Glob("/sys/block/loop[0-9]*/loop/backing_file") // the pattern is right
 	for _, name := range names {
@@ -124,9 +123,10 @@ func freeLoops(dir string) (err error) {
 	return err
 }
 
-// isOf reports whether a loop device is of a file below a directory. A file of a filesystem that is mounted nowhere any
-// more has a path of that one only; then the name tells by which it was attached. Others are not asked: they may be of
-// servers that do not answer. So may one that another mount namespace has, and that is not waited for either.
+// isOf reports whether a loop device is of a file below a directory. If the file's filesystem is mounted nowhere any
+// more, its path is relative to that filesystem; then the name by which it was attached counts. Other devices are not
+// asked, because they may be of servers that do not answer. So may a device of another mount namespace, and it is not
+// waited for either.
 func isOf(device, file, dir string) bool {
 	if strings.HasPrefix(file, dir+"/") {
 		return true
