@@ -12,10 +12,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// patience is how long a device may take to answer.
+// patience is the time limit of a device's answer.
 const patience = 2 * time.Second
 
-// Status asks a loop device what it holds.
+// Status asks a loop device for its backing file.
 //
 // Errors: an fs.PathError when the device cannot be opened, ENXIO when it holds nothing, ENOTCONN when the server of
 // its file is gone, and of Kind Unavailable when it does not answer in time.
@@ -24,10 +24,10 @@ func Status(device string) (*unix.LoopInfo64, error) {
 }
 
 // Name returns the name by which the file of a loop device was attached, of which the kernel keeps 63 bytes (loop(4)).
-// It tells whose a file is whose filesystem is mounted nowhere any more: the path that sysfs shows is one of that
-// filesystem only. The name is empty, and the device is not asked, where that path is one here.
+// It identifies a file whose filesystem is mounted nowhere any more: then the path in sysfs is only relative to that
+// filesystem. If the path exists here, the name is empty, and the device is not asked.
 //
-// Errors: as of Status, and those of looking at the path.
+// Errors: as of Status, and those of looking up the path.
 func Name(device, path string) (string, error) {
 	return inTime(device, func(context.Context) (string, error) {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -42,7 +42,7 @@ func Name(device, path string) (string, error) {
 }
 
 func inTime[T any](device string, ask func(context.Context) (T, error)) (T, error) {
-	// Stimulus: who looks for what is his own waits for no server, however long that says nothing.
+	// Stimulus: a search for one's own devices waits for no server, however long that does not answer.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	return deadline.Do(ctx, deadline.Call{Name: "asking " + device + " what it holds"}, ask, nil)

@@ -1,6 +1,6 @@
-// Package attached asks loop devices what is attached to them, for tests and tools that look through all those of a
+// Package attached asks loop devices for their backing files, for tests and tools that check all loop devices of a
 // machine.
 //
-// The filesystem of the attached file answers, and it may be somebody else's, on a server that does not. So a device
-// is given up after two seconds: what does not answer by then is nobody's who may free it.
+// The filesystem of the attached file answers, and it may be foreign, on a server that does not answer. So a device is
+// given up after two seconds: a device that does not answer by then may not be freed.
 package attached
