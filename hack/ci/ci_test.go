@@ -21,7 +21,7 @@ func newRunner(t *testing.T) (*runner, *bytes.Buffer) {
 	return &runner{out: &out, logs: t.TempDir(), begun: time.Now()}, &out
 }
 
-// TestClasses has steps that fail in each way that there is, and reads what the last screen says.
+// TestClasses has steps that fail in every possible way, and checks the last screen.
 func TestClasses(t *testing.T) {
 	reports := t.TempDir()
 	report := func(name string, r outcome.Report) string {
@@ -114,7 +114,7 @@ func TestClasses(t *testing.T) {
 	}
 }
 
-// TestTheTableIsPrintedWhenTimeIsUp has a run that is ended while a step works, and one that may take no time.
+// TestTheTableIsPrintedWhenTimeIsUp has a run that is ended while a step works, and one without any time.
 func TestTheTableIsPrintedWhenTimeIsUp(t *testing.T) {
 	const says = "not run: the time for all steps was up"
 	begun := filepath.Join(t.TempDir(), "begun")
@@ -151,7 +151,7 @@ func TestNothingRunsAfterAFailedFetch(t *testing.T) {
 	}
 }
 
-// TestNothingRunsBesideWhoDisturbs has a step that is to run alone behind others of both kinds, which fail while it has
+// TestNothingRunsBesideWhoDisturbs has a step that must run alone behind others of both kinds, which fail while it has
 // not ended.
 func TestNothingRunsBesideWhoDisturbs(t *testing.T) {
 	r, out := newRunner(t)
@@ -167,7 +167,7 @@ func TestNothingRunsBesideWhoDisturbs(t *testing.T) {
 	}
 }
 
-// TestAStepsChildrenEndWithIt looks for what a step that is ended has begun.
+// TestAStepsChildrenEndWithIt checks that a step that is ended leaves no child.
 func TestAStepsChildrenEndWithIt(t *testing.T) {
 	r, _ := newRunner(t)
 	pipe := filepath.Join(t.TempDir(), "pipe")
@@ -184,8 +184,7 @@ func TestAStepsChildrenEndWithIt(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfAStepThatPassed has a step that forgets a child in the background, which holds the step's log
-// open.
+// TestNothingIsLeftOfAStepThatPassed has a step that leaves a child in the background, which holds the step's log open.
 func TestNothingIsLeftOfAStepThatPassed(t *testing.T) {
 	r, _ := newRunner(t)
 	lock := filepath.Join(t.TempDir(), "lock")
@@ -214,7 +213,7 @@ func (r *runner) endedAt(t *testing.T, command string) {
 	r.one(ctx, []step{{name: "cut", command: command, limit: 2 * time.Minute}})
 }
 
-// TestAStepThatIsEndedStillReports has a step whose own shell ends at once when it is told to, and its child later.
+// TestAStepThatIsEndedStillReports has a step whose shell ends at once when told to, and its child later.
 func TestAStepThatIsEndedStillReports(t *testing.T) {
 	r, _ := newRunner(t)
 	r.endedAt(t, `(trap 'sleep 1; echo "{\"Passed\": 7}" >"$REPORT"; exit' TERM; touch "$MARK"; while true; do sleep 0.1; done) & wait`)
@@ -223,7 +222,7 @@ func TestAStepThatIsEndedStillReports(t *testing.T) {
 	}
 }
 
-// TestATimeoutComesFirst has a step that reports a defect before it is ended: the table says that it did not end.
+// TestATimeoutComesFirst has a step that reports a defect before it is ended: the table shows the time-out.
 func TestATimeoutComesFirst(t *testing.T) {
 	r, out := newRunner(t)
 	command := `echo '{"Failed": 1, "Failures": [{"Class": "DEFECT", "Test": "TestA"}]}' >"$REPORT"; touch "$MARK"; sleep 1000`
@@ -233,7 +232,7 @@ func TestATimeoutComesFirst(t *testing.T) {
 	}
 }
 
-// TestAFetchThatHangs has a server that answers nothing for longer than the step may take.
+// TestAFetchThatHangs has a server that does not answer within the step's limit.
 func TestAFetchThatHangs(t *testing.T) {
 	r, _ := newRunner(t)
 	// Stimulus: the step does not end.
@@ -255,7 +254,7 @@ func TestAStepStartsWithoutAReport(t *testing.T) {
 	}
 }
 
-// TestStepsEndWithTheRunner kills the runner, which can say no more: its steps end all the same.
+// TestStepsEndWithTheRunner kills the runner, which can no longer end its steps: they end all the same.
 func TestStepsEndWithTheRunner(t *testing.T) {
 	lock := filepath.Join(t.TempDir(), "lock")
 	if os.Getenv("CI_TEST_LOCK") != "" {
@@ -281,8 +280,8 @@ func TestStepsEndWithTheRunner(t *testing.T) {
 	}
 }
 
-// TestAgainNamesTheForm looks at the command that repeats a step of the long form: others of its name may be in the
-// gate.
+// TestAgainNamesTheForm checks the command that repeats a step of the long form: the gate may have a step of the same
+// name.
 func TestAgainNamesTheForm(t *testing.T) {
 	for _, s := range long() {
 		if again, err := named(strings.Fields(s.again())[1:]); err != nil || again[0].command != s.command {

@@ -1,11 +1,11 @@
-// Command ci runs the steps that a change must pass, and says what failed.
+// Command ci runs the steps that a change must pass, and reports the failures.
 //
 //	ci             the gate: every change passes it before it lands
 //	ci long        the rest: searches, virtual machines, clusters, other people's programs
 //	ci STEP...     the steps named, in that order
 //	ci touched     names the long steps that belong to the folders of the change at hand
 //
-// The first step fetches what the others need. They get no modules from the network, so that a registry that fails is
-// told from a test that fails. Each step has a limit; its output goes to a log below bin/ci. A step that passes is one
-// line. The failures stand at the end, each with its class, its first error, its seed and the command that repeats it.
+// The first step fetches what the others need. The others get no modules from the network, so that a failing registry
+// is not mistaken for a failing test. Each step has a time limit, and a log below bin/ci. A step that passes is one
+// line. The failures come last, each with its class, its first error, its seed and the command that repeats it.
 package main

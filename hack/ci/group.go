@@ -11,11 +11,12 @@ import (
 	"time"
 )
 
-// toReport is how long the programs of a step that was told to end may still take, to write their report say.
+// toReport is how long the programs of a step may still take after they were told to end, for example to write their
+// report.
 const toReport = 10 * time.Second
 
-// keep ends the process group when this process ends without having released it: a SIGKILL leaves it no time for that.
-// The keeper waits for the end of a pipe that this process alone can write to.
+// keep ends the process group if this process ends without having released it, because a SIGKILL leaves it no time for
+// that. The keeper waits for the end of a pipe that only this process can write to.
 func keep(group int) (release func(), err error) {
 	end, own, err := os.Pipe()
 	if err != nil {
@@ -37,7 +38,7 @@ func keep(group int) (release func(), err error) {
 	}, nil
 }
 
-// endGroup waits for what is left of a process group that was told to end, and kills it after a while.
+// endGroup waits for the rest of a process group that was told to end, and kills it after a while.
 func endGroup(group int) {
 	patience := time.After(toReport)
 	for pause := time.Tick(20 * time.Millisecond); !errors.Is(syscall.Kill(-group, 0), syscall.ESRCH); {

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// graph has, for the folder of each package of the module, the folders of the packages that it and its tests link.
+// graph maps the folder of each package of the module to the folders of the packages that it and its tests link.
 type graph map[string]map[string]bool
 
-// imports asks go for the graph. What does not compile has a place in it all the same.
+// imports asks go for the graph. It also contains packages that do not compile.
 func imports(ctx context.Context) (graph, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-e", "-test", "-f",
 		`{{if .Module}}{{.Module.Path}} {{.ImportPath}}{{range .Deps}} {{.}}{{end}}{{end}}`, "./...")
@@ -29,8 +29,8 @@ func imports(ctx context.Context) (graph, error) {
 	return of, nil
 }
 
-// add takes the module's path, a package and what it links. Packages and those that they link may be variants for
-// tests: p_test, p.test, and p followed by [q.test].
+// add takes the module's path, a package and the packages that it links. All of these may be variants for tests:
+// p_test, p.test, and p followed by [q.test].
 func (of graph) add(fields []string) {
 	if len(fields) == 0 {
 		return
@@ -47,7 +47,7 @@ func (of graph) add(fields []string) {
 	}
 }
 
-// home is the folder of the package that a file belongs to, such as one of its testdata; it may be of none.
+// home returns the folder of the package that a file belongs to, such as one of its testdata; empty if there is none.
 func (of graph) home(file string) string {
 	for folder := path.Dir(file); folder != "."; folder = path.Dir(folder) {
 		if of[folder] != nil {
@@ -57,7 +57,7 @@ func (of graph) home(file string) string {
 	return ""
 }
 
-// linked are the folders that the programs and tests of a step are made from.
+// linked returns the folders of the packages that the programs and tests of a step link.
 func (of graph) linked(s step) map[string]bool {
 	all := map[string]bool{}
 	for _, pattern := range strings.Fields(s.packages) {

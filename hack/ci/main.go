@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The whole of each form may take so long. A run that is cut off from outside would show no table.
+// The time limit of each form as a whole. A run that is ended from outside would show no table.
 const (
 	mostOfGate = 55 * time.Minute // From nothing it takes 30 on two idle cores; compiling is a half of it.
 	mostOfLong = 95 * time.Minute // Nothing runs beside the first ten.
@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 	return r.finish()
 }
 
-// seed is the one given, or a new one.
+// seed returns the given seed, or a new one.
 func seed() string {
 	if given := os.Getenv("CI_SEED"); given != "" {
 		return given
@@ -66,7 +66,8 @@ func seed() string {
 	return fmt.Sprint(time.Now().Unix())
 }
 
-// named returns the steps of these names. A name of both forms is the gate's; long-race, say, is that of the long form.
+// named returns the steps of these names. A name of both forms is the gate's; long-race, for example, is the step of
+// the long form.
 func named(names []string) (steps []step, err error) {
 	known := map[string]step{"fetch": fetch("gate")}
 	for _, s := range long() {

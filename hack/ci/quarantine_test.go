@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestTheGateLeavesOutTheQuarantine checks that every step of the gate that runs tests leaves out those that are named,
-// and that the long form runs them.
+// TestTheGateLeavesOutTheQuarantine checks that every step of the gate that runs tests leaves out the tests on the
+// list, and that the long form runs them.
 func TestTheGateLeavesOutTheQuarantine(t *testing.T) {
 	for _, s := range gate() {
 		if s.tests == 0 {

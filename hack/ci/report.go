@@ -11,7 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
-// line is the step's line in the table.
+// line returns the step's line in the table.
 func (v verdict) line() string {
 	word := "ok"
 	switch {
@@ -39,7 +39,8 @@ func (v verdict) flaky() (n int) {
 	return n
 }
 
-// finish prints the ends of what failed, the table, and a block for each failure, so that the last screen says it all.
+// finish prints the ends of the failures' logs, the table, and a block for each failure, so that the last screen says
+// it all.
 func (r *runner) finish() error {
 	failed, flaky := 0, 0
 	var sum outcome.Report
@@ -69,7 +70,7 @@ func (r *runner) finish() error {
 	return nil
 }
 
-// blocks prints the failures of a step, and what was FLAKY in it.
+// blocks prints the failures of a step, and its FLAKY tests.
 func (r *runner) blocks(v verdict) {
 	all := v.failures
 	for _, f := range v.report.Failures {
@@ -90,7 +91,7 @@ func (r *runner) blocks(v verdict) {
 	}
 }
 
-// machine says what may have disturbed a step: load, pressure, room, loop devices and mounts.
+// machine describes what may have disturbed a step: load, pressure, room, loop devices and mounts.
 func machine() string {
 	var parts []string
 	for _, path := range []string{"/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
@@ -112,7 +113,7 @@ func machine() string {
 			}
 		}
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // Where it cannot be read there are none to be told of.
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // Without it there are none to report.
 	parts = append(parts, fmt.Sprintf("%d loop devices in use, %d mounts", loops, strings.Count(string(mounts), "\n")))
 	return strings.Join(parts, "; ")
 }

@@ -19,31 +19,32 @@ import (
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
-// runner runs steps and remembers how they ended.
+// runner runs steps and remembers their results.
 type runner struct {
 	out   io.Writer
 	logs  string // the directory of the logs and reports
-	seed  string // for what is random; empty for the fixed seeds
+	seed  string // for random numbers; empty for the fixed seeds
 	begun time.Time
-	// offline keeps modules from the network after the first step: what that has not fetched is missing on every machine.
+	// offline denies modules the network after the first step: a module that it has not fetched is missing on every
+	// machine.
 	offline bool
 
 	mu      sync.Mutex
 	verdict []verdict
 }
 
-// verdict is how a step ended.
+// verdict is the result of a step.
 type verdict struct {
 	step     step
 	took     time.Duration
 	until    time.Duration // from the beginning of the run
 	report   outcome.Report
-	failures []outcome.Failure // empty for a step that passed; what was FLAKY is in the report only
-	machine  string            // what else there was on the machine when it failed
-	unasked  bool              // the service that it asks did not answer, so that it proves nothing
+	failures []outcome.Failure // empty for a step that passed; FLAKY tests are only in the report
+	machine  string            // the state of the machine when it failed
+	unasked  bool              // the service that it asks did not answer, so it proves nothing
 }
 
-// all runs a whole form, and ends it after so long.
+// all runs a whole form, and ends it at the time limit.
 func (r *runner) all(ctx context.Context, most time.Duration, first step, steps []step) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
@@ -92,12 +93,12 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 	limited, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	report := filepath.Join(r.logs, s.name+".json")
-	_ = os.Remove(report) // There is none, but of a step of the same name.
+	_ = os.Remove(report) // At most one of a step of the same name exists.
 	err := r.start(limited, s, report)
 	v.took, v.until = time.Since(begun), time.Since(r.begun)
 	v.report, _ = outcome.Read(report) // A step without tests has none.
 	if s.says != "" {
-		text, _ := os.ReadFile(r.log(s)) // What lacks does not count.
+		text, _ := os.ReadFile(r.log(s)) // A missing number does not count.
 		v.report.Passed += said(string(text), s.says)
 	}
 	for _, f := range v.report.Failures {
@@ -123,7 +124,7 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 
 func (r *runner) log(s step) string { return filepath.Join(r.logs, s.name+".log") }
 
-// start runs the step's command as a process group of its own, which it ends when the context does.
+// start runs the step's command as a separate process group, which it ends when the context does.
 func (r *runner) start(ctx context.Context, s step, report string) error {
 	log, err := os.Create(r.log(s))
 	if err != nil {
@@ -139,7 +140,7 @@ func (r *runner) start(ctx context.Context, s step, report string) error {
 	cmd.Env = append(os.Environ(), "CI=true", "REPORT="+path, "SEED="+r.seed)
 	left := "QUARANTINE=hack/quarantine"
 	if s.long {
-		left = "QUARANTINE=" // It runs what is named there.
+		left = "QUARANTINE=" // It runs the tests on the list.
 	}
 	cmd.Env = append(cmd.Env, left)
 	if r.offline && s.name != "fetch" {
@@ -159,13 +160,13 @@ func (r *runner) start(ctx context.Context, s step, report string) error {
 	defer release()
 	err = cmd.Wait()
 	if ctx.Err() == nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // What it has forgotten in the background.
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) // Children that it has left in the background.
 	}
 	endGroup(cmd.Process.Pid)
 	return err
 }
 
-// judge adds the failures that the tests' report does not know.
+// judge adds the failures that the tests' report does not have.
 func (v *verdict) judge(ctx context.Context, err error, log string) {
 	f := outcome.Failure{Class: outcome.Defect, Again: v.step.again()}
 	text, _ := os.ReadFile(log) // Without it there is no tail.
@@ -176,7 +177,7 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		if v.took < v.step.limit {
 			f.Error = fmt.Sprintf("ended after %v, as the whole run was", v.took.Round(time.Second))
 		} else if v.step.name == "fetch" {
-			f.Class = outcome.Infra // A server that answers nothing is no fault of the change either.
+			f.Class = outcome.Infra // A server that does not answer is not the change's fault either.
 		}
 	case err != nil && v.step.name == "fetch":
 		if !ownMistake().Match(text) {
@@ -194,32 +195,32 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		f.Error += ": " + first
 	}
 	f.Tail = outcome.Tail(string(text), 60)
-	v.failures = slices.Insert(v.failures, 0, f) // What ended a step is the reason for what its tests say.
+	v.failures = slices.Insert(v.failures, 0, f) // The end of the step is the reason for its tests' failures.
 }
 
-// ownMistake matches what fetch says where the change itself is wrong: its go.mod or go.sum, an import of a package of
-// this module that is not there, which go looks for in the network, or a name in hack/deps.
+// ownMistake matches the output of fetch if the change itself is wrong: its go.mod or go.sum, an import of a missing
+// package of this module, which go looks for in the network, or a name in hack/deps.
 func ownMistake() *regexp.Regexp {
 	return regexp.MustCompile(`errors parsing \S*go\.(mod|work)|checksum mismatch|malformed go\.sum|` +
 		`finding module for package github\.com/stowage-csi/stowage/|does not have what the groups name`)
 }
 
-// said is the sum of the numbers of the pattern's groups in a log; of a pattern without groups it is how often it is
-// there.
+// said returns the sum of the numbers in the pattern's groups in a log; for a pattern without groups, the number of its
+// matches.
 func said(log, pattern string) (sum int) {
 	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(log, -1) {
 		if len(match) == 1 {
 			sum++
 		}
 		for _, group := range match[1:] {
-			n, _ := strconv.Atoi(group) // What is no number counts nothing.
+			n, _ := strconv.Atoi(group) // A text that is no number counts nothing.
 			sum += n
 		}
 	}
 	return sum
 }
 
-// unavailable reports whether a step has ended because a service of others does not answer: EX_UNAVAILABLE of
+// unavailable reports whether a step has ended because an external service does not answer: EX_UNAVAILABLE of
 // sysexits.h.
 func unavailable(err error) bool {
 	const code = 69

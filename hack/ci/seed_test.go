@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestTheSeedReachesWhatDraws looks at the commands of the steps that draw numbers.
+// TestTheSeedReachesWhatDraws checks the commands of the steps that draw random numbers.
 func TestTheSeedReachesWhatDraws(t *testing.T) {
 	draws := "vm e2e race storms adversary silence plants powerloss"
 	for _, s := range long() {
@@ -23,7 +23,7 @@ func TestTheSeedReachesWhatDraws(t *testing.T) {
 	}
 }
 
-// TestSeeded runs what stands for the tests of a package, without and with a flag for a seed.
+// TestSeeded runs a stand-in for the tests of a package, without and with a flag for a seed.
 func TestSeeded(t *testing.T) {
 	program, err := filepath.Abs("../seeded")
 	if err != nil {
@@ -35,14 +35,14 @@ func TestSeeded(t *testing.T) {
 		if got := strings.TrimSpace(string(said)); err != nil || got != want {
 			t.Errorf("got %v and %q, want %q", err, got, want)
 		}
-		flag := "flag.Uint64(" + strconv.Quote("see"+"d") + ")" // In parts, since hack/seeded reads this file too.
+		flag := "flag.Uint64(" + strconv.Quote("see"+"d") + ")" // In parts, because hack/seeded reads this file too.
 		if err := os.WriteFile("a_test.go", []byte(flag), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestWhoGetsASeedTakesIt looks for packages that hack/seeded takes for some that have the flag, and that have none.
+// TestWhoGetsASeedTakesIt looks for packages that hack/seeded mistakes for packages with the flag.
 func TestWhoGetsASeedTakesIt(t *testing.T) {
 	const who = `cd ../.. && grep -rlF --include=*_test.go "\"see""d\"" cmd pkg tests hack | xargs dirname | sort -u`
 	folders, err := exec.CommandContext(t.Context(), "bash", "-c", who).Output()

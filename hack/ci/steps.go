@@ -2,23 +2,23 @@ package main
 
 import "time"
 
-// step is one command of make, or of the house's own.
+// step is one command of make, or one of this repository's own.
 type step struct {
 	name    string
 	command string
-	limit   time.Duration // about three times what it takes on two cores, with caches but for what the gate builds itself
-	tests   int           // how many tests pass usually; a run of far fewer fails
-	says    string        // a pattern for the log that adds to them: the sum of its numbers, or else how often it is there
-	waits   bool          // it waits more than it computes, so that it runs beside one that computes
-	alone   bool          // it disturbs who uses the same kernel, so that it runs before the others, and none beside it
+	limit   time.Duration // about three times its duration on two cores, with caches except for the gate's own builds
+	tests   int           // how many tests usually pass; a run of far fewer fails
+	says    string        // a pattern for the log that adds to them: the sum of its numbers, or the number of matches
+	waits   bool          // it waits more than it computes, so it runs beside one that computes
+	alone   bool          // it disturbs other users of the kernel, so it runs before the others, and none beside it
 	long    bool          // it belongs to the long form
-	asks    bool          // it asks a service of others, and exits with unavailable where that does not answer
-	// A change should see this step of the long form where it touches what these packages and their tests link, or what is
-	// below these folders.
+	asks    bool          // it asks an external service, and exits with unavailable if that does not answer
+	// A change should run this step of the long form if it touches anything that these packages and their tests link, or
+	// files below these folders.
 	packages, folders string
 }
 
-// fetch is the first step of both forms: all that needs the network.
+// fetch returns the first step of both forms: everything that needs the network.
 func fetch(form string) step {
 	return step{name: "fetch", command: "hack/fetch " + form, limit: 10 * time.Minute}
 }
@@ -30,7 +30,7 @@ func gate() []step {
 		{name: "build", command: "make build manager", limit: 8 * time.Minute},
 		{name: "test", command: "make test", limit: 25 * time.Minute, tests: 6710},
 		{name: "cover", command: "make floor", limit: time.Minute},
-		{name: "race", command: "make race-core", limit: 24 * time.Minute, tests: 1700}, // It compiles all anew.
+		{name: "race", command: "make race-core", limit: 24 * time.Minute, tests: 1700}, // It compiles everything anew.
 		{name: "deploy", command: "make deploy-test", limit: 10 * time.Minute, tests: 377},
 		{name: "demo", command: "make demo", limit: 3 * time.Minute},
 		{name: "crash", command: "make crash KILLS=5", limit: 3 * time.Minute, tests: 11},
@@ -90,7 +90,7 @@ func long() []step {
 	return steps
 }
 
-// again is the command that runs the step.
+// again returns the command that runs the step.
 func (s step) again() string {
 	if s.long {
 		return ".ci/run long-" + s.name

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// touched names the long steps that belong to the folders of a change: what differs from the commit given, or from the
-// one before.
+// touched names the long steps that belong to the folders of a change: the difference to the given commit, or to the
+// previous one.
 func touched(ctx context.Context, out io.Writer, args []string) error {
 	base := "HEAD~1"
 	if len(args) > 0 {
@@ -34,7 +34,7 @@ func touched(ctx context.Context, out io.Writer, args []string) error {
 	return nil
 }
 
-// changedFiles lists also what git does not know yet, and both ends of a move.
+// changedFiles also lists files that git does not track yet, and both ends of a move.
 func changedFiles(ctx context.Context, base string) (files []string, err error) {
 	for _, args := range [][]string{
 		{"diff", "--name-only", "--no-renames", "-z", base},
@@ -61,10 +61,10 @@ func stepsFor(files []string, of graph) (names []string) {
 }
 
 func concerns(s step, files []string, of graph) bool {
-	folders := strings.Fields(s.folders + " go.mod go.sum") // another dependency is in all of them
+	folders := strings.Fields(s.folders + " go.mod go.sum") // another dependency concerns all of them
 	for _, pattern := range strings.Fields(s.packages) {
 		if below, all := strings.CutSuffix(pattern, "/..."); all {
-			folders = append(folders, below) // also what is no package
+			folders = append(folders, below) // also files of no package
 		}
 	}
 	linked := of.linked(s)

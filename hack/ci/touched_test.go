@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestTouchedSeesAllFiles has a file that git does not know yet, and one that moved out of a folder.
+// TestTouchedSeesAllFiles has a file that git does not track yet, and one that moved out of a folder.
 func TestTouchedSeesAllFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	script := `git init -q; go mod init example.org/m; mkdir -p tests/vm docs; echo a >"tests/vm/a b.txt"
@@ -25,7 +25,7 @@ git mv tests/vm/* docs/; mkdir -p tests/ebs; echo package ebs >tests/ebs/b.go`
 	}
 }
 
-// TestEachFuzzTargetBelongsToItsStep looks for folders that the step runs and .ci/run touched does not know.
+// TestEachFuzzTargetBelongsToItsStep looks for folders that the step runs but .ci/run touched does not know.
 func TestEachFuzzTargetBelongsToItsStep(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "bash", "-c",
 		`cd ../.. && grep -rlE --include='*_test.go' '^func Fuzz' pkg cmd tests`).Output()
@@ -39,7 +39,7 @@ func TestEachFuzzTargetBelongsToItsStep(t *testing.T) {
 	}
 }
 
-// here is the graph of this module.
+// here returns the graph of this module.
 func here(t *testing.T) graph {
 	t.Helper()
 	t.Chdir("../..")
@@ -73,8 +73,8 @@ func TestTouched(t *testing.T) {
 	}
 }
 
-// TestNoFolderIsForgotten looks for packages that no step of the long form links but that of the race detector, which
-// runs all tests. What the gate alone runs is named here.
+// TestNoFolderIsForgotten looks for packages that the long form only links in the step of the race detector, which runs
+// all tests. Packages that only the gate runs are named here.
 func TestNoFolderIsForgotten(t *testing.T) {
 	of := here(t)
 	own := []string{
@@ -93,7 +93,7 @@ func TestNoFolderIsForgotten(t *testing.T) {
 	}
 }
 
-// TestEachSuiteOfTheGuestBelongsToItsStep reads the list of what runs in the guest.
+// TestEachSuiteOfTheGuestBelongsToItsStep reads the list of the guest's suites.
 func TestEachSuiteOfTheGuestBelongsToItsStep(t *testing.T) {
 	of := here(t)
 	text, err := os.ReadFile("tests/vm/run/suites.go")
