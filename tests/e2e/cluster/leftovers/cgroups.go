@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MakeCgroups makes the group with the name, and those inside it, in every hierarchy.
+// MakeCgroups creates the group with the name, and those inside it, in every hierarchy.
 func MakeCgroups(name string, inside []string) error {
 	hierarchies, err := hierarchies()
 	if err != nil {
@@ -35,7 +35,7 @@ func MakeCgroups(name string, inside []string) error {
 	return nil
 }
 
-// delegate lets groups inside the group control what it is controlled by. Only version 2 must be told.
+// delegate lets groups inside the group use its controllers. Only version 2 must be told.
 func delegate(hierarchy, name string) error {
 	controllers, err := os.ReadFile(filepath.Join(hierarchy, "cgroup.controllers"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -66,7 +66,7 @@ func Cgroups(name string) ([]string, error) {
 		err := filepath.WalkDir(filepath.Join(hierarchy, name), func(path string, entry fs.DirEntry, err error) error {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return nil // It went while we looked.
+				return nil // It disappeared during the walk.
 			case err != nil:
 				return err
 			case entry.IsDir():
@@ -82,7 +82,7 @@ func Cgroups(name string) ([]string, error) {
 	return list, nil
 }
 
-// RemoveCgroups removes the group and those inside it, and kills what is still in them.
+// RemoveCgroups removes the group and those inside it, and kills the processes in them.
 func RemoveCgroups(ctx context.Context, name string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -117,13 +117,13 @@ func removeCgroup(group string) error {
 	}
 	for _, field := range strings.Fields(string(pids)) {
 		if pid, err := strconv.Atoi(field); err == nil && pid > 1 {
-			_ = unix.Kill(pid, unix.SIGKILL) // It may have ended this moment.
+			_ = unix.Kill(pid, unix.SIGKILL) // It may have just ended.
 		}
 	}
 	return fmt.Errorf("remove %s: %w", group, err)
 }
 
-// hierarchies are the folders that control groups are seen in.
+// hierarchies returns the folders of the control group hierarchies.
 func hierarchies() ([]string, error) {
 	mounts, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
 		return m.FSType != "cgroup" && m.FSType != "cgroup2", false

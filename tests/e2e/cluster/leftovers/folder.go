@@ -13,7 +13,7 @@ import (
 	"github.com/stowage-csi/stowage/tests/e2e/cluster/layout"
 )
 
-// Removable fails when the folder holds something else than a cluster's data, or when something is mounted in it.
+// Removable fails if the folder holds anything except a cluster's data, or if something is mounted in it.
 func Removable(l layout.Layout) error {
 	entries, err := os.ReadDir(l.Data())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -29,7 +29,7 @@ func Removable(l layout.Layout) error {
 	return unmounted(l.Data())
 }
 
-// RemoveFolder removes the cluster's data, when it is Removable.
+// RemoveFolder removes the cluster's data, if it is Removable.
 func RemoveFolder(ctx context.Context, l layout.Layout) error {
 	if err := Removable(l); err != nil {
 		return err
@@ -41,7 +41,7 @@ func RemoveFolder(ctx context.Context, l layout.Layout) error {
 	if err != nil {
 		return err
 	}
-	// The marker goes last: what is left after an interruption can be removed.
+	// The marker goes last: the rest after an interruption can be removed.
 	for _, entry := range entries {
 		if path := l.Path(entry.Name()); !l.IsMarker(path) {
 			if err := remove(ctx, path); err != nil {
@@ -52,7 +52,7 @@ func RemoveFolder(ctx context.Context, l layout.Layout) error {
 	return os.RemoveAll(l.Data())
 }
 
-// remove tries again for a while: files of a namespace that is just going may still be in use.
+// remove retries for a while: files of a namespace that is just ending may still be in use.
 func remove(ctx context.Context, path string) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -46,7 +46,8 @@ func attachOver(t *testing.T, path string) string {
 	return device
 }
 
-// TestDetachLoops detaches what is in a folder, by whatever path, with what is on top of it, and nothing else.
+// TestDetachLoops detaches the loop devices of files in a folder, by whatever path, with the devices on top of them,
+// and no others.
 func TestDetachLoops(t *testing.T) {
 	stall.Apart(t) // It asks all loop devices of the machine.
 	folder, other := t.TempDir(), t.TempDir()
@@ -72,7 +73,7 @@ func TestDetachLoops(t *testing.T) {
 	}
 }
 
-// TestLoopsWaitForNoStranger has a loop device hold a file of a server that does not answer.
+// TestLoopsWaitForNoStranger makes a loop device hold a file of a server that does not answer.
 func TestLoopsWaitForNoStranger(t *testing.T) {
 	server, folder := stall.Serve(t), t.TempDir()
 	attach(t, filepath.Join(server.Dir, "foreign"))
@@ -97,7 +98,7 @@ func TestLoopsWaitForNoStranger(t *testing.T) {
 	}
 }
 
-// TestCgroups makes groups with a process in one, and removes them.
+// TestCgroups creates groups with a process in one, and removes them.
 func TestCgroups(t *testing.T) {
 	name := "stowage-cluster-test-" + strconv.Itoa(os.Getpid())
 	t.Cleanup(func() { _ = RemoveCgroups(t.Context(), name) })
@@ -129,7 +130,7 @@ func TestCgroups(t *testing.T) {
 	}
 }
 
-// freezerOrFirst is a group that takes a process as it is: those of cpuset must be told their processors first.
+// freezerOrFirst returns a group that accepts a process as it is: groups of cpuset must first be given processors.
 func freezerOrFirst(groups []string) string {
 	for _, group := range groups {
 		if strings.Contains(group, "freezer") && strings.HasSuffix(group, "node-1") {

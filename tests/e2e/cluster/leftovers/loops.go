@@ -12,7 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/attached"
 )
 
-// file is a file wherever it is mounted: a loop device tells of its backing file the path in namespaces that are gone.
+// file identifies a file wherever it is mounted: a loop device shows the path of its backing file in namespaces that
+// are gone.
 type file struct{ device, inode uint64 }
 
 // DetachLoops detaches the loop devices that Loops lists.
@@ -31,7 +32,7 @@ func DetachLoops(folder string) error {
 }
 
 // Loops lists the loop devices whose backing file is below the folder, and those over such a loop device: the kubelet
-// puts one over each raw block volume. What is on top comes first, because it keeps in use what is below.
+// puts one over each raw block volume. The upper ones come first, because they keep the lower ones in use.
 func Loops(folder string) ([]string, error) {
 	files, err := filesBelow(folder)
 	var all []string
@@ -58,8 +59,8 @@ func loopsOver(files map[file]bool) ([]string, error) {
 		if failed, ok := errors.AsType[*fs.PathError](err); ok && !isGone(failed) {
 			return nil, failed
 		}
-		// The filesystem of the backing file answers. One that fails, or does not answer in time, has none of the files,
-		// which were all read just now.
+		// The filesystem of the backing file answers. A device that fails, or does not answer in time, has none of the files,
+		// because they were all read just now.
 		if err == nil && files[file{info.Device, info.Inode}] {
 			loops = append(loops, path)
 		}
@@ -68,12 +69,12 @@ func loopsOver(files map[file]bool) ([]string, error) {
 }
 
 // isGone reports whether a loop device cannot be opened because it was detached meanwhile, or because its file is on a
-// server that is gone, and so not below a folder of this machine.
+// server that is gone, and thus not below a folder of this machine.
 func isGone(err error) bool {
 	return errors.Is(err, unix.ENXIO) || errors.Is(err, unix.ENOTCONN) || errors.Is(err, fs.ErrNotExist)
 }
 
-// nodesOf returns the nodes of devices as the files that they are.
+// nodesOf returns the device nodes as files.
 func nodesOf(devices []string) (map[file]bool, error) {
 	nodes := map[file]bool{}
 	for _, path := range devices {
