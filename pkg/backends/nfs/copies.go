@@ -44,7 +44,7 @@ func paceOf(patience time.Duration) pace {
 type copies struct {
 	pace  pace
 	entry func(ctx context.Context) // is called before each entry of a copy; may be nil
-	life  context.Context           // of the work in the background, which is no request's
+	life  context.Context           // of the work in the background, independent of requests
 	stop  context.CancelFunc
 	group background.Group
 

@@ -57,7 +57,7 @@ func (j *janitors) wake(address export.Address) {
 	}
 }
 
-// add has the trash of a share removed.
+// add makes a janitor remove the trash of a share.
 func (j *janitors) add(address export.Address) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -89,7 +89,8 @@ func there(s *share.Share, dir string) error {
 	return nil
 }
 
-// agree refuses two different versions, unless one includes the other. Kinds: Invalid.
+// agree refuses two different versions. A class's 4 agrees with any 4.x, and an option's 4 with every class. Kinds:
+// Invalid.
 func agree(class, asked string) error {
 	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
 		return backends.Errorf(backends.Invalid,
