@@ -115,7 +115,7 @@ func (d *disk) protect() error {
 // shutdown is FS_IOC_SHUTDOWN, _IOR('X', 125, __u32).
 const shutdown = 0x8004587d
 
-// flushed has the journal written before (FS_SHUTDOWN_FLAGS_LOGFLUSH).
+// flushed makes the filesystem write its journal before (FS_SHUTDOWN_FLAGS_LOGFLUSH).
 const flushed = 1
 
 // fail makes every operation on the filesystem fail with EIO, until it is mounted again.
