@@ -100,7 +100,7 @@ func agree(class, asked string) error {
 }
 
 // agreed returns the address with the version to use: that of the mount options, else that of the class, else the one
-// with which the share is mounted. Kinds: Invalid when the first two differ.
+// with which the share is mounted. Kinds: Invalid when agree refuses the first two.
 func agreed(s *share.Share, class, asked string) (export.Address, error) {
 	if err := agree(class, asked); err != nil {
 		return export.Address{}, err
