@@ -11,8 +11,9 @@ import (
 )
 
 // Expand grows the contents of a volume to fill it, after the volume itself was grown. It returns the size of the
-// volume in bytes. A volume that is not a device has nothing to grow. Its size is the required one, because the
-// controller gave it that size; if none is required, it is that of the filesystem that the volume is on.
+// volume in bytes, or 0 for unknown, which CSI's answer may leave out. A volume that is not a device has nothing to
+// grow. Its size is the required one, because the controller gave it that size; if none is required, it is unknown: the
+// filesystem that the volume is on may be larger, and only a backend knows whether a quota limits the volume.
 //
 // Kinds: NotFound when the volume is not at the path, as far as is known; Invalid when it is not there as the type that
 // is named; OutOfRange when an image was not grown to the required size; Unavailable when a device was not (yet), and
@@ -37,12 +38,8 @@ func (s *Service) Expand(ctx context.Context, request ExpandRequest) (sizeBytes 
 
 func (s *Service) expand(ctx context.Context, at shown, size backends.CapacityRange) (sizeBytes int64, err error) {
 	source := at.staged.Source
-	if source.Kind != ledger.Device && size.RequiredBytes > 0 {
-		return size.RequiredBytes, nil
-	}
 	if source.Kind != ledger.Device {
-		measured, err := measure(ctx, at)
-		return measured.Bytes.Total, err
+		return size.RequiredBytes, nil
 	}
 	if sizeBytes, err = device.Refresh(ctx, source.DevicePath); err != nil {
 		return 0, passing(err)

@@ -267,21 +267,28 @@ func TestExpandBlock(t *testing.T) {
 	w.wantNothingLeft()
 }
 
+// A volume without a device has no size of its own on the node. The size of the filesystem that it is on is another's.
 func TestExpandWhatHasNoDevice(t *testing.T) {
-	w := newWorld(t)
-	w.export("v")
-	staging := w.stageRequest("v")
-	w.stage(staging)
-	size, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
-	if size != 4<<20 || err != nil {
-		t.Errorf("Expand() = %d, %v; want the size of the filesystem", size, err)
+	const size = 1 << 20
+	for form, put := range map[string]func(w *world, name string){"export": (*world).export,
+		"directory": (*world).directory} {
+		t.Run(form, func(t *testing.T) {
+			w := newWorld(t)
+			put(w, "v")
+			staging := w.stageRequest("v")
+			w.stage(staging)
+			for asked, want := range map[backends.CapacityRange]int64{
+				{}: 0, {LimitBytes: size}: 0, {RequiredBytes: size}: size, {RequiredBytes: size, LimitBytes: 2 * size}: size,
+			} {
+				got, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath, Size: asked})
+				if got != want || err != nil {
+					t.Errorf("Expand(%+v) = %d, %v; want %d", asked, got, err, want)
+				}
+			}
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
 	}
-	size, err = w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath,
-		Size: backends.CapacityRange{RequiredBytes: 1 << 20}})
-	if size != 1<<20 || err != nil {
-		t.Errorf("Expand() to a size = %d, %v; want that of the volume, %d", size, err, 1<<20)
-	}
-	w.unstage(staging)
 }
 
 // A device of the node that is too small may be larger in a moment. A read-only filesystem does not grow.
