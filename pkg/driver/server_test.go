@@ -47,12 +47,18 @@ func (broken) Delete(context.Context, string) error { panic("out of cheese") }
 func memoryBackend(t *testing.T) (backends.Definition, *backends.Instance) {
 	t.Helper()
 	definition := memory.Definition()
+	return definition, opened(t, definition, definition.NewConfig())
+}
+
+// opened opens an empty backend.
+func opened(t *testing.T, definition backends.Definition, config any) *backends.Instance {
+	t.Helper()
 	instance, err := definition.Open(t.Context(), backends.Options{Driver: "test", DataDir: t.TempDir(), NodeID: "n",
-		Config: definition.NewConfig(), Log: slog.New(slog.DiscardHandler)})
+		Config: config, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return definition, instance
+	return instance
 }
 
 // serving is a server over a backend, and its client.
