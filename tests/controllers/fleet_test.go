@@ -83,10 +83,23 @@ func (f *fleets) of(tb testing.TB, dir string) client.WithWatch {
 		o.SetUID(types.UID(fmt.Sprint(uids.Add(1))))
 		return c.Create(ctx, o, options...)
 	}}
-	f.all[dir] = fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, machine).WithInterceptorFuncs(identify).
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(object, machine).WithInterceptorFuncs(identify).
 		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{},
-			&v1alpha1.LocalSnapshot{}, &v1alpha1.LocalSnapshotGroup{}).Build()
+			&v1alpha1.LocalSnapshot{}, &v1alpha1.LocalSnapshotGroup{})
+	if err := localvolume.Index(tb.Context(), indexed{builder}); err != nil {
+		tb.Fatal(err)
+	}
+	f.all[dir] = builder.Build()
 	return f.all[dir]
+}
+
+// indexed is an API server of the tests that is to have the indexes of a cache.
+type indexed struct{ *fake.ClientBuilder }
+
+// IndexField adds an index.
+func (b indexed) IndexField(_ context.Context, of client.Object, field string, values client.IndexerFunc) error {
+	b.WithIndex(of, field, values)
+	return nil
 }
 
 // open starts the node and the master.

@@ -112,16 +112,22 @@ func (g *groupMaker) fits(o *v1alpha1.LocalSnapshotGroup) bool {
 
 // describeGroup converts a LocalSnapshotGroup to a backends.Group.
 func (m *Master) describeGroup(o *v1alpha1.LocalSnapshotGroup) *backends.Group {
-	at := timeOf(o.Status.TakenAt)
-	g := &backends.Group{Handle: o.Name, Name: o.Spec.GroupName, CreatedAt: at, Fingerprint: o.Spec.Fingerprint}
-	for i, member := range o.Spec.Members {
-		g.Snapshots = append(g.Snapshots, backends.Snapshot{
-			Handle: member.Snapshot, Name: o.Spec.GroupName + "/" + strconv.Itoa(i), Volume: member.Volume, Group: o.Name,
-			Ready: true, SizeBytes: o.Status.Sizes[i].Bytes(), CreatedAt: at,
-			Topology: []backends.Topology{m.place(o.Spec.Node)},
-		})
+	g := &backends.Group{Handle: o.Name, Name: o.Spec.GroupName, CreatedAt: timeOf(o.Status.TakenAt),
+		Fingerprint: o.Spec.Fingerprint}
+	for i := range o.Spec.Members {
+		g.Snapshots = append(g.Snapshots, *m.describeMember(o, i))
 	}
 	return g
+}
+
+// describeMember converts the i-th member of a LocalSnapshotGroup to a backends.Snapshot.
+func (m *Master) describeMember(o *v1alpha1.LocalSnapshotGroup, i int) *backends.Snapshot {
+	member := o.Spec.Members[i]
+	return &backends.Snapshot{
+		Handle: member.Snapshot, Name: o.Spec.GroupName + "/" + strconv.Itoa(i), Volume: member.Volume, Group: o.Name,
+		Ready: true, SizeBytes: o.Status.Sizes[i].Bytes(), CreatedAt: timeOf(o.Status.TakenAt),
+		Topology: []backends.Topology{m.place(o.Spec.Node)},
+	}
 }
 
 // isGroupMade reports whether the worker has reported the time of the group and the size of every snapshot.

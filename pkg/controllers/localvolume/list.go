@@ -5,61 +5,92 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/pagetoken"
 )
 
 // List returns the volumes in the order of their handles, including those that are being created or deleted.
 func (m *Master) List(ctx context.Context, page backends.Page) (volumes []backends.Volume, next string, err error) {
-	all, err := m.volumes.all(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	there := slices.DeleteFunc(all, func(o *v1alpha1.LocalVolume) bool { return isOver(o) })
-	there, next, err = paged(there, page, m.volumes.isHandle, func(o *v1alpha1.LocalVolume) string { return o.Name })
-	for _, o := range there {
-		volumes = append(volumes, *m.describe(o))
-	}
-	return volumes, next, err
+	return paged(page, m.volumes.isHandle, func(shard string) (found []entry[backends.Volume], err error) {
+		all, err := m.volumes.in(ctx, shard)
+		for _, o := range all {
+			if !isOver(o) {
+				found = append(found, entry[backends.Volume]{o.Name, func() *backends.Volume { return m.describe(o) }})
+			}
+		}
+		return found, err
+	})
 }
 
 // ListSnapshots returns the snapshots of one volume or of all in the order of their handles, including those that are
 // being deleted and the members of groups.
 func (m *Master) ListSnapshots(ctx context.Context, volume string, page backends.Page) (
 	snapshots []backends.Snapshot, next string, err error) {
-	all, err := m.snapshots.all(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	groups, err := m.groups.all(ctx)
-	if err != nil {
-		return nil, "", err
-	}
-	for _, o := range all {
-		if !isOver(o) && m.snapshots.isMade(o) {
-			snapshots = append(snapshots, *m.describeSnapshot(o))
+	return paged(page, m.snapshots.isHandle, func(shard string) (found []entry[backends.Snapshot], err error) {
+		all, err := m.snapshots.in(ctx, shard)
+		if err != nil {
+			return nil, err
 		}
-	}
-	for _, o := range groups {
-		if !isOver(o) && isGroupMade(o) {
-			snapshots = append(snapshots, m.describeGroup(o).Snapshots...)
+		for _, o := range all {
+			if (volume == "" || o.Spec.Volume == volume) && !isOver(o) && m.snapshots.isMade(o) {
+				found = append(found, entry[backends.Snapshot]{o.Name,
+					func() *backends.Snapshot { return m.describeSnapshot(o) }})
+			}
 		}
-	}
-	snapshots = slices.DeleteFunc(snapshots,
-		func(s backends.Snapshot) bool { return volume != "" && s.Volume != volume })
-	return paged(snapshots, page, m.snapshots.isHandle, func(s backends.Snapshot) string { return s.Handle })
+		members, err := m.membersIn(ctx, shard, volume)
+		return append(found, members...), err
+	})
 }
 
-// paged returns a page of all, in the order of their handles.
-func paged[T any](all []T, page backends.Page, isHandle func(string) bool, handleOf func(T) string) (
-	found []T, next string, err error) {
+// membersIn returns the snapshots of a shard that are members of groups, of one volume or of all.
+func (m *Master) membersIn(ctx context.Context, shard, volume string) (found []entry[backends.Snapshot], err error) {
+	groups, err := m.groups.in(ctx, shard)
+	for _, o := range groups {
+		if isOver(o) || !isGroupMade(o) {
+			continue
+		}
+		for i, member := range o.Spec.Members {
+			if shardOf(member.Snapshot) == shard && (volume == "" || member.Volume == volume) {
+				found = append(found, entry[backends.Snapshot]{member.Snapshot,
+					func() *backends.Snapshot { return m.describeMember(o, i) }})
+			}
+		}
+	}
+	return found, err
+}
+
+// entry is a volume or a snapshot of an enumeration. Only those that a page shows are described.
+type entry[T any] struct {
+	handle   string
+	describe func() *T
+}
+
+func (e entry[T]) key() string { return e.handle }
+
+// paged returns a page of entries in the order of their handles. It reads only the shards that the page needs; in
+// returns the entries of a shard in any order.
+func paged[T any](page backends.Page, isHandle func(string) bool, in func(shard string) ([]entry[T], error)) (
+	shown []T, next string, err error) {
 	after, err := pagetoken.Parse(page.Token, isHandle)
 	if err != nil {
 		return nil, "", err
 	}
-	found = slices.DeleteFunc(all, func(t T) bool { return handleOf(t) <= after })
-	slices.SortFunc(found, func(a, b T) int { return strings.Compare(handleOf(a), handleOf(b)) })
-	found, next = pagetoken.Cut(found, page.Limit, handleOf)
-	return found, next, nil
+	var found []entry[T]
+	for shard := range shardsFrom(after) {
+		if page.Limit > 0 && len(found) > page.Limit { // One more than the page shows that there is a next page.
+			break
+		}
+		some, err := in(shard)
+		if err != nil {
+			return nil, "", err
+		}
+		some = slices.DeleteFunc(some, func(e entry[T]) bool { return e.handle <= after || !isHandle(e.handle) })
+		slices.SortFunc(some, func(a, b entry[T]) int { return strings.Compare(a.handle, b.handle) })
+		found = append(found, some...)
+	}
+	found, next = pagetoken.Cut(found, page.Limit, entry[T].key)
+	for _, e := range found {
+		shown = append(shown, *e.describe())
+	}
+	return shown, next, nil
 }

@@ -43,6 +43,9 @@ type Master struct {
 
 // Add adds the master to the controllers that m runs. The returned Master can be used once they run.
 func Add(m ctrl.Manager, o Options) (*Master, error) {
+	if err := Index(context.Background(), m.GetFieldIndexer()); err != nil {
+		return nil, err
+	}
 	master := New(o, m.GetClient(), m.GetAPIReader(), m.GetClient())
 	return master, errors.Join(master.volumes.add(m, "localvolume"), master.snapshots.add(m, "localsnapshot"),
 		master.groups.add(m, "localsnapshotgroup"))
@@ -59,16 +62,17 @@ func (s *orders[O]) add(m ctrl.Manager, name string) error {
 	return ctrl.NewControllerManagedBy(m).Named(name).For(s.empty()).Complete(newJanitor(s))
 }
 
-// New returns a Master without controllers. The caller reports each change of an order by Changed.
+// New returns a Master without controllers. The cache has the shards of Index. The caller reports each change of an
+// order by Changed.
 func New(o Options, cache, live client.Reader, write client.Client) *Master {
 	m := &Master{Options: o, cache: cache, live: live, write: write, silence: newSilence()}
 	m.volumes = orders[*v1alpha1.LocalVolume]{
 		Master: m, word: "volume", handleOf: o.Handle,
 		empty:  func() *v1alpha1.LocalVolume { return &v1alpha1.LocalVolume{} },
 		isMade: func(o *v1alpha1.LocalVolume) bool { return sizeOf(o) > 0 },
-		all: func(ctx context.Context) ([]*v1alpha1.LocalVolume, error) {
+		all: func(ctx context.Context, which ...client.ListOption) ([]*v1alpha1.LocalVolume, error) {
 			var list v1alpha1.LocalVolumeList
-			err := m.list(ctx, m.cache, &list)
+			err := m.list(ctx, m.cache, &list, which...)
 			return pointers(list.Items), err
 		},
 	}
@@ -78,25 +82,27 @@ func New(o Options, cache, live client.Reader, write client.Client) *Master {
 		isMade: func(o *v1alpha1.LocalSnapshot) bool {
 			return o.Status.Size.Bytes() > 0 && !timeOf(o.Status.TakenAt).IsZero()
 		},
-		all: func(ctx context.Context) ([]*v1alpha1.LocalSnapshot, error) {
+		all: func(ctx context.Context, which ...client.ListOption) ([]*v1alpha1.LocalSnapshot, error) {
 			var list v1alpha1.LocalSnapshotList
-			err := m.list(ctx, m.cache, &list)
+			err := m.list(ctx, m.cache, &list, which...)
 			return pointers(list.Items), err
 		},
 	}
 	m.groups = orders[*v1alpha1.LocalSnapshotGroup]{
 		Master: m, word: "group of snapshots", handleOf: o.GroupHandle, isMade: isGroupMade,
 		empty: func() *v1alpha1.LocalSnapshotGroup { return &v1alpha1.LocalSnapshotGroup{} },
-		all: func(ctx context.Context) ([]*v1alpha1.LocalSnapshotGroup, error) {
-			return m.listGroups(ctx, m.cache)
+		all: func(ctx context.Context, which ...client.ListOption) ([]*v1alpha1.LocalSnapshotGroup, error) {
+			return m.listGroups(ctx, m.cache, which...)
 		},
 	}
 	return m
 }
 
-// list reads all objects of a type. They must not be changed.
-func (m *Master) list(ctx context.Context, from client.Reader, list client.ObjectList) error {
-	return unreachable(from.List(ctx, list, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy))
+// list reads the objects of a type that the options select, or all. They must not be changed.
+func (m *Master) list(ctx context.Context, from client.Reader, list client.ObjectList,
+	which ...client.ListOption) error {
+	which = append(which, client.InNamespace(m.Namespace), client.UnsafeDisableDeepCopy)
+	return unreachable(from.List(ctx, list, which...))
 }
 
 func pointers[T any](items []T) []*T {

@@ -22,7 +22,7 @@ func (m *Master) member(ctx context.Context, handle string) (*backends.Snapshot,
 	if err := m.groups.checkUsable(o.Name, o); err != nil {
 		return nil, err
 	}
-	return &m.describeGroup(o).Snapshots[indexOf(o, handle)], nil
+	return m.describeMember(o, indexOf(o, handle)), nil
 }
 
 // groupWith returns the group that a snapshot belongs to, or nil. The cache may lack a group that was just created, and
@@ -44,9 +44,10 @@ func (m *Master) groupWith(ctx context.Context, handle string) (*v1alpha1.LocalS
 	return nil, nil
 }
 
-func (m *Master) listGroups(ctx context.Context, from client.Reader) ([]*v1alpha1.LocalSnapshotGroup, error) {
+func (m *Master) listGroups(ctx context.Context, from client.Reader, which ...client.ListOption) (
+	[]*v1alpha1.LocalSnapshotGroup, error) {
 	var list v1alpha1.LocalSnapshotGroupList
-	err := m.list(ctx, from, &list)
+	err := m.list(ctx, from, &list, which...)
 	return pointers(list.Items), err
 }
 

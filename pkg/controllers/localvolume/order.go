@@ -21,7 +21,7 @@ type orders[O order] struct {
 	*Master
 	word     string // for messages, for example "volume"
 	empty    func() O
-	all      func(ctx context.Context) ([]O, error) // of the cache, not to be changed
+	all      func(ctx context.Context, which ...client.ListOption) ([]O, error) // of the cache, not to be changed
 	handleOf func(name string) string
 	isMade   func(o O) bool // whether it was ever created
 	news     news

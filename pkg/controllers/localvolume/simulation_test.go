@@ -73,9 +73,13 @@ func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulati
 	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	s.api = fake.NewClientBuilder().WithScheme(scheme).
+	builder := fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&v1alpha1.NodeStorage{}, &v1alpha1.LocalVolume{}, &v1alpha1.LocalSnapshot{},
-			&v1alpha1.LocalSnapshotGroup{}).Build()
+			&v1alpha1.LocalSnapshotGroup{})
+	if err := Index(t.Context(), indexed{builder}); err != nil {
+		t.Fatal(err)
+	}
+	s.api = builder.Build()
 	options := Options{Namespace: namespace, TopologyKey: key, Handle: local.Handle, SnapshotHandle: local.SnapshotHandle,
 		GroupHandle: local.GroupHandle, MemberHandle: local.MemberHandle, Access: local.Access,
 		NewMutable: local.Definition().NewMutable, Log: slog.New(slog.DiscardHandler)}
@@ -89,6 +93,15 @@ func newSimulation(t *testing.T, seed uint64, faults bool, room int64) *simulati
 		s.setReady(name, corev1.ConditionTrue)
 	}
 	return s
+}
+
+// indexed is an API server of the tests that is to have the indexes of a cache.
+type indexed struct{ *fake.ClientBuilder }
+
+// IndexField adds an index.
+func (b indexed) IndexField(_ context.Context, of client.Object, field string, values client.IndexerFunc) error {
+	b.WithIndex(of, field, values)
+	return nil
 }
 
 // setReady writes the Ready condition of a node.
