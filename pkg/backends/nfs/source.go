@@ -20,8 +20,9 @@ import (
 // and the contents of the PersistentVolume are not trusted. Any other handle is that of a static volume, whose
 // attributes say where it is.
 //
-// Kinds: NotFound; Unsupported for a raw volume; Invalid for mount options that are not allowed, and for wrong
-// attributes; Unavailable when the share does not answer or the directory is not there.
+// Kinds: NotFound; Unsupported for a raw volume; Invalid for mount options that are not allowed, for wrong attributes,
+// and for two versions of NFS; Unavailable when the share does not answer or the directory is not there, or when any
+// NFS 4 is requested and the share is mounted with version 3.
 func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result backends.Source, err error) {
 	defer annotate(&err, "find the source of volume", a.Handle)
 	if err := access("").CheckStaged(a.Type); err != nil {
@@ -46,7 +47,7 @@ func (n *nodeSide) Source(ctx context.Context, a backends.Attachment) (result ba
 			if err != nil {
 				return err
 			}
-			address, err := agreed(s, r.NFSVersion, asked)
+			address, err := nfsVersion{inClass, r.NFSVersion}.choose(s, asked)
 			if err != nil {
 				return err
 			}
@@ -87,32 +88,6 @@ func there(s *share.Share, dir string) error {
 	}
 	closeQuietly(file)
 	return nil
-}
-
-// agree refuses two different versions. A class's 4 agrees with any 4.x, and an option's 4 with every class. Kinds:
-// Invalid.
-func agree(class, asked string) error {
-	if class != "" && asked != "" && class != asked && (class != "4" || asked == "3") && asked != "4" {
-		return backends.Errorf(backends.Invalid,
-			"the mount options ask for NFS %s and the class for %s: name one, or the same twice", asked, class)
-	}
-	return nil
-}
-
-// agreed returns the address with the version to use: that of the mount options, else that of the class, else the one
-// with which the share is mounted. Kinds: Invalid when agree refuses the first two.
-func agreed(s *share.Share, class, asked string) (export.Address, error) {
-	if err := agree(class, asked); err != nil {
-		return export.Address{}, err
-	}
-	address := s.Address
-	address.Version = s.Version
-	for _, version := range []string{class, asked} {
-		if version != "" && version != "4" {
-			address.Version = version
-		}
-	}
-	return address, nil
 }
 
 // staticAttributes are the attributes of a PersistentVolume that was written by hand.
@@ -162,7 +137,7 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 		if err := n.engine.checkStatic(s, given.SubDir); err != nil {
 			return err
 		}
-		chosen, err := agreed(s, given.NFSVersion, asked)
+		chosen, err := nfsVersion{inAttributes, given.NFSVersion}.choose(s, asked)
 		found.Store(&chosen)
 		return err
 	})

@@ -28,11 +28,7 @@ type mountable struct{ version string }
 // Check refuses filesystems other than NFS, options that are not allowed for it, and options of another version. Kinds:
 // Invalid.
 func (m mountable) Check(filesystem string, options []string) error {
-	switch {
-	case filesystem == "nfs4" && m.version == "3":
-		return backends.Errorf(backends.Invalid,
-			"filesystem %q is asked for, and the class says nfsvers 3: use nfs, or name none", filesystem)
-	case filesystem != "" && filesystem != "nfs" && filesystem != "nfs4":
+	if filesystem != "" && filesystem != "nfs" && filesystem != "nfs4" {
 		return backends.Errorf(backends.Invalid,
 			"filesystem %q is asked for, but the volume is a directory on an NFS server: use nfs or nfs4, or name none",
 			filesystem)
@@ -41,10 +37,14 @@ func (m mountable) Check(filesystem string, options []string) error {
 		return err
 	}
 	asked, err := checkOptions(options)
-	if err == nil {
-		err = agree(m.version, asked)
+	if err != nil {
+		return err
 	}
-	return err
+	if filesystem == "nfs4" && (m.version == "3" || asked == "3") {
+		return backends.Errorf(backends.Invalid,
+			"filesystem %q is asked for, and NFS 3 by the class or its mount options: use nfs, or name none", filesystem)
+	}
+	return nfsVersion{inClass, m.version}.agree(asked)
 }
 
 // describe returns the backends.Volume of a record.
