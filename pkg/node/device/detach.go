@@ -16,7 +16,8 @@ import (
 // Detach frees all loop devices of an image and returns once they are free. An image that has none, or that does not
 // exist, is no error. Processes that only inspect a device, such as udev's probes, and the kernel's writeback after an
 // unmount are waited for until patience is over. Kinds: InUse, naming the loop device, when one is mounted or open for
-// longer; Unavailable when the context ends first: a request to the kernel may then still take effect.
+// longer; Denied when this process may not open the image or a loop device, or may not free it; Unavailable when the
+// context ends first: a request to the kernel may then still take effect; otherwise as FindLoops.
 func Detach(ctx context.Context, imagePath string, patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching %q", imagePath), On: onImage(imagePath), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {

@@ -38,10 +38,13 @@ type Options struct {
 // fails closed: an identity that cannot be read counts as wrong.
 //
 // Kinds: Invalid when the path is unusable, leads to something other than a block device or an image file, or the image
-// is smaller than it must be; NotFound for an image that is not there; Unavailable for a device that is not there yet,
-// that has another serial number or a smaller size, or whose identity cannot be read: all of these may change in a
-// moment; InUse when the image is attached in a way that does not fit; Exhausted when no loop device is available; Busy
-// while another caller attaches the image.
+// is smaller than it must be; NotFound for an image that is not there, and for a path below a file; Denied when the
+// kernel does not let this process open the device or the image, as for writing to a read-only one; InUse when the
+// image is attached in a way that does not fit, or the kernel refuses a further user of the device; Exhausted when no
+// loop device is free and none can be added; Busy while another caller attaches the image; Unavailable for a device
+// that is not there yet, that has another serial number or a smaller size, or whose identity cannot be read: all of
+// these may change in a moment; Unavailable also when the node offers no loop devices, or the kernel refuses for
+// another reason.
 //
 // It returns by the end of the context, with Unavailable. If an operation that hangs then succeeds after all, its
 // attachment is undone.
@@ -187,8 +190,7 @@ func SetReadAhead(d *Device, kib int) error {
 }
 
 // ResetReadAhead gives a loop device the read-ahead of a new one: twice the optimal request size, and at least 128 KiB
-// (block/blk-settings.c). A loop device keeps a larger value that was set for an earlier image. Kinds: Unavailable when
-// the kernel refuses.
+// (block/blk-settings.c). A loop device keeps a larger value that was set for an earlier image. Kinds: as SetReadAhead.
 func ResetReadAhead(d *Device) error {
 	optimal, err := unix.IoctlGetUint32(int(d.File.Fd()), unix.BLKIOOPT)
 	if err != nil {

@@ -42,7 +42,8 @@ func openImage(ctx context.Context, source backends.Device, opts Options) (*open
 	return &opened{Device: d, guard: guard, made: made}, nil
 }
 
-// locateImage finds an image file. Kinds: NotFound; Invalid for a symlink or anything but a regular file.
+// locateImage finds an image file. Kinds: NotFound; Invalid for a path that is no plain path, and for a symlink or
+// anything but a regular file; Unavailable.
 func locateImage(path string) (*located, error) {
 	image, err := locate(path, unix.O_NOFOLLOW)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 )
 
 // Refresh makes the kernel read the size of a device again and returns it in bytes. A loop device takes the current
-// size of its image. Kinds: Invalid when the path is no block device; NotFound; Unavailable when the device does not
-// answer, or not before the context ends.
+// size of its image. Kinds: Invalid when the path is not plain, or is no block device; NotFound; Denied when this
+// process may not open the device; InUse when the kernel refuses a further user of it; Unavailable when the device does
+// not answer, or not before the context ends.
 func Refresh(ctx context.Context, devicePath string) (sizeBytes int64, err error) {
 	call := deadline.Call{Name: fmt.Sprintf("asking %q for its size", devicePath)}
 	return deadline.Do(ctx, call, func(context.Context) (int64, error) { return refresh(devicePath) }, nil)

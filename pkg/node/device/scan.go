@@ -63,8 +63,8 @@ func (l *located) attached(ctx context.Context) ([]loopDevice, error) {
 
 // FindLoops returns the nodes of all loop devices that hold the image. There is more than one only if another program
 // attached it too. A deleted image is searched for by its former name. Kinds: Invalid for a path that is no plain path
-// or that leads to no regular file; Unavailable when a device that may hold it does not answer, or the context ends
-// first.
+// or that leads to no regular file; Denied when this process may not read the image; Unavailable when the image, or a
+// device that may hold it, does not answer, or the context ends first.
 func FindLoops(ctx context.Context, imagePath string) ([]string, error) {
 	call := deadline.Call{Name: fmt.Sprintf("looking for the loop devices of %q", imagePath)}
 	found, err := deadline.Do(ctx, call, func(ctx context.Context) ([]loopDevice, error) {

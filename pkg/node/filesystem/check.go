@@ -21,9 +21,9 @@ const (
 // does that, as for xfs and btrfs, and can be interrupted at any point, which e2fsck cannot. If e2fsck is killed,
 // Recover finds what it needs under intentBase.
 //
-// Kinds: Unknown when there are errors whose repair may lose data, which is for a person to decide; Busy when another
-// tool works on the device; Unavailable when the check could not be made, or the context ended: e2fsck is asked to end
-// then.
+// Kinds: Unknown when there are errors whose repair may lose data, which is for a person to decide; Unsupported when a
+// tool for the type is not installed; Busy when another tool works on the device; Unavailable when the check could not
+// be made, or the context ended: e2fsck is asked to end then.
 func (t *Tools) Check(ctx context.Context, path, fsType, intentBase string) error {
 	if !isExt(fsType) {
 		return nil

@@ -27,10 +27,11 @@ const (
 // already is left unchanged. The kernel completes the work even if the context ends first; until then no other call for
 // the device begins.
 //
-// Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem; OutOfRange
-// for a btrfs that would remain too small to be resized; Invalid when the type does not grow; NotFound; Unavailable
-// when the mount is not of the device (any more), and when the context ended; Busy when the kernel is growing it for
-// another process; Unknown when it refuses.
+// Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem, when
+// another capability is missing, and when the filesystem is read-only; OutOfRange for a btrfs that would remain too
+// small to be resized; Invalid when the type does not grow, or devicePath leads to neither a device nor a file;
+// NotFound; Unavailable when the mount or the device does not answer, when the mount is not of the device (any more),
+// and when the context ended; Busy when the kernel is growing it for another process; Unknown when it refuses.
 func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
 	if !makes(fsType) {
 		return backends.Errorf(backends.Invalid, "filesystem type %q does not grow", fsType)

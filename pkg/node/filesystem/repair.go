@@ -64,7 +64,8 @@ func Interrupted(intentBase string) (bool, error) {
 // Recover repairs an ext filesystem on which a tool of Check or GrowOffline, with this intent, was interrupted, if
 // Interrupted says that it may have been. It must be called before the device is probed.
 //
-// Kinds: Busy when the tool still works; Unavailable when the filesystem cannot be repaired (yet).
+// Kinds: Unknown when e2fsck leaves errors, whose repair may lose data; Unsupported when e2fsck is not installed; Busy
+// when the tool still works; Unavailable when the filesystem cannot be repaired (yet).
 func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	device, err := lockDevice(ctx, path)
 	if err != nil {

@@ -47,7 +47,8 @@ const afterKill = time.Second
 
 // run runs a tool and returns only when the tool has ended, so that the caller may then release the device's lock. The
 // end of the context kills the tool and its children, or asks them to end, unless the tool must run to its end. Kinds:
-// Unavailable when the tool cannot be started or was cut short by the end of the context.
+// Unsupported when the tool is not installed; Unavailable when it cannot be started or was cut short by the end of the
+// context.
 func run(ctx context.Context, c command) (result, error) {
 	if err := ctx.Err(); err != nil {
 		return result{}, backends.Errorf(backends.Unavailable, "%s was not begun: %w", c.tool, err)
