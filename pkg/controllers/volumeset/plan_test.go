@@ -291,7 +291,9 @@ func TestConditionNamesWhatFillsASet(t *testing.T) {
 		"released":         {"b:released a:released", "(a is for its driver to delete: its events say why it is still"},
 		"released, Retain": {"a:released:retain b:released", "(as a, which its policy Retain keeps),"},
 		"to be recycled":   {"a:released:retain:recycle b:bound", "(a is for the recycler to scrub: its events say why"},
-		"all bound":        {"a:bound b:bound", "2 bound, 0 released or failed, "},
+		"marked, not Retain": {"a:released:recycle b:bound", "(a is for its driver to delete, and not for the recycler, " +
+			"which scrubs only volumes of policy Retain: its events say why it is still there)"},
+		"all bound": {"a:bound b:bound", "2 bound, 0 released or failed, "},
 	} {
 		set := newSet(1, 2)
 		got := judge(set, count(set, described(t, set, c.volumes)), verdict{})

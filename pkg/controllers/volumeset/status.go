@@ -103,12 +103,18 @@ func whyEnded(v *corev1.PersistentVolume) string {
 		return ""
 	case v.Status.Message != "":
 		return fmt.Sprintf(" (%s: %s)", v.Name, v.Status.Message)
-	case v.Annotations[v1alpha1.RecycleAnnotation] == "true":
+	}
+	isMarked, policy := v.Annotations[v1alpha1.RecycleAnnotation] == "true", v.Spec.PersistentVolumeReclaimPolicy
+	switch {
+	case isMarked && policy == corev1.PersistentVolumeReclaimRetain: // The recycler refuses all others.
 		return fmt.Sprintf(" (%s is for the recycler to scrub: its events say why it is still there)", v.Name)
-	case v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+	case isMarked && policy == corev1.PersistentVolumeReclaimDelete:
+		return fmt.Sprintf(" (%s is for its driver to delete, and not for the recycler, which scrubs only volumes of policy "+
+			"Retain: its events say why it is still there)", v.Name)
+	case policy == corev1.PersistentVolumeReclaimDelete:
 		return fmt.Sprintf(" (%s is for its driver to delete: its events say why it is still there)", v.Name)
 	}
-	return fmt.Sprintf(" (as %s, which its policy %s keeps)", v.Name, v.Spec.PersistentVolumeReclaimPolicy)
+	return fmt.Sprintf(" (as %s, which its policy %s keeps)", v.Name, policy)
 }
 
 // stays returns the driver's error for a volume that it did not delete.
