@@ -22,7 +22,8 @@ type making struct {
 	turn     uint64 // of its permit
 }
 
-// make creates the item with the ID as planned, unless it exists. Kinds: Exists; Busy; the plan's.
+// make creates the item with the ID as planned, unless it exists. Kinds: Exists; Busy; Unavailable when the attempts of
+// others cannot be ended; the plan's.
 func (m *making) make(ctx context.Context, k kind, id string, plan func() (*record, error)) (*record, error) {
 	unlock, err := m.lock(m.share, k, id)
 	if err != nil {
@@ -30,7 +31,7 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 	}
 	defer unlock()
 	if m.turn, err = m.lead(ctx, m.home, k.calls(), "making "+id); err != nil {
-		return nil, undecided(err)
+		return nil, beforeFence(err)
 	}
 	r, err := m.attempt(ctx, k, id, plan)
 	return r, m.refused(k, id, err)

@@ -58,8 +58,8 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 	var made atomic.Pointer[backends.Volume]
 	err = e.pool.With(ctx, p.Address, "making a volume", func(ctx context.Context, s *share.Share) error {
 		h, err := e.homeAt(s, p)
-		if err != nil {
-			return err
+		if err != nil { // An empty directory in place of the share has no home either.
+			return beforeFence(err)
 		}
 		e.janitors.wake(s.Address)
 		m := &making{engine: e, share: s, home: h, place: p, origins: from}
