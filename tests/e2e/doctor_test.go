@@ -102,8 +102,7 @@ func situations() []situation {
 		}, "is gone"},
 		{"claim", "taken", func(s *workload.Space) {
 			name := byHand(s, "owner", deployed.Driver)
-			s.MakeClaim(workload.Claim("taken", "", "16Mi",
-				func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = name }))
+			s.MakeClaim(workload.Claim("taken", "", "16Mi", workload.Named(name)))
 		}, "which belongs to claim"},
 		{"pod", "no-node", func(s *workload.Space) {
 			byHand(s, "no-node", deployed.Driver, func(v *corev1.PersistentVolumeSpec) {
@@ -197,7 +196,7 @@ func byHand(s *workload.Space, claim, driver string, changes ...func(*corev1.Per
 	_, err := volumes.Create(s.Context(), v, metav1.CreateOptions{})
 	s.Must(err)
 	s.T.Cleanup(func() { _ = volumes.Delete(context.Background(), name, metav1.DeleteOptions{}) })
-	s.MakeClaim(workload.Claim(claim, "", "16Mi", func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = name }))
+	s.MakeClaim(workload.Claim(claim, "", "16Mi", workload.Named(name)))
 	workload.Until(s, workload.Claims(), claim, "is bound",
 		func(c *corev1.PersistentVolumeClaim) bool { return c.Status.Phase == corev1.ClaimBound })
 	return name

@@ -197,8 +197,7 @@ func retain(s *workload.Space, b *storage) {
 	})
 	b.has(s, volume)
 	s.ChangeVolume(volume.Name, `{"spec":{"claimRef":{"uid":null,"resourceVersion":null}}}`)
-	s.MakeClaim(workload.Claim("data", class, "64Mi",
-		func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = volume.Name }))
+	s.MakeClaim(workload.Claim("data", class, "64Mi", workload.Named(volume.Name)))
 	s.Bound("data")
 	b.run(s, "reader", checks)
 	s.ChangeVolume(volume.Name, `{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
@@ -287,8 +286,7 @@ func TestOnlyUnbound(t *testing.T) {
 	t.Parallel()
 	s := cluster(t).NewSpace(t)
 	class := s.Class("named", map[string]string{"pool": "image"}, corev1.PersistentVolumeReclaimDelete)
-	s.MakeClaim(workload.Claim("named", class, "64Mi",
-		func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = "no-such-volume" }))
+	s.MakeClaim(workload.Claim("named", class, "64Mi", workload.Named("no-such-volume")))
 	// A claim that is created later has its volume once the provisioner has seen both.
 	s.MakeClaim(workload.Claim("after", class, "64Mi"))
 	s.Bound("after")

@@ -133,15 +133,10 @@ func (r *recycled) useAgain() {
 	r.s.T.Helper()
 	isGivenBack(r.s, r.volume)
 	r.refusesClones()
-	// The claim names the volume: Kubernetes' controller may not have noted yet that the volume is Available, although
-	// it wrote that itself, and then the driver creates another one.
-	r.s.MakeClaim(workload.Claim(r.name+"-b", r.class, "16Mi", append(r.changes, r.named)...))
+	r.s.MakeClaim(workload.Claim(r.name+"-b", r.class, "16Mi", append(r.changes, workload.Named(r.volume))...))
 	r.s.Bound(r.name + "-b")
 	r.s.MakePod(workload.Pod(r.name+"-b", findTraces, r.mounts(r.name+"-b")))
 }
-
-// named binds a claim to the volume and to no other.
-func (r *recycled) named(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = r.volume }
 
 // refusesClones requests a clone while a recycled volume exists that the clone would be bound to.
 func (r *recycled) refusesClones() {

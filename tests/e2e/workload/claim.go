@@ -43,6 +43,13 @@ func Mode(mode corev1.PersistentVolumeAccessMode) func(*corev1.PersistentVolumeC
 	}
 }
 
+// Named asks for the PersistentVolume of that name, and no other. A claim that must have a volume that became Available
+// just now names it: Kubernetes' controller may not have noted the phase yet, although it wrote that itself, and then
+// the driver creates another volume.
+func Named(volume string) func(*corev1.PersistentVolumeClaimSpec) {
+	return func(spec *corev1.PersistentVolumeClaimSpec) { spec.VolumeName = volume }
+}
+
 // FromSnapshot asks for the contents of a snapshot.
 func FromSnapshot(name string) func(*corev1.PersistentVolumeClaimSpec) {
 	snapshots := "snapshot.storage.k8s.io"
