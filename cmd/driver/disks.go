@@ -53,7 +53,8 @@ func disksCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *disksOptions) run(ctx context.Context) error {
+func (o *disksOptions) run(ctx context.Context) (err error) {
+	defer func() { err = untilStopped(ctx, err) }()
 	if err := o.files.Apply(); err != nil {
 		return err
 	}
@@ -69,9 +70,9 @@ func (o *disksOptions) run(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return engine.Run(ctx) })
-	group.Go(func() error { return report.Serve(ctx, listener, engine) })
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error { return engine.Run(both) })
+	group.Go(func() error { return report.Serve(both, listener, engine) })
 	return group.Wait()
 }
 

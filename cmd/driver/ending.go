@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -32,6 +33,15 @@ type ending struct {
 }
 
 func newEnding(limit time.Duration) *ending { return &ending{limit: limit} }
+
+// untilStopped returns the result of a command that serves until it is stopped, for which its stop is no failure. Any
+// other command that is stopped has failed: its work is not done.
+func untilStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
 
 // begin starts the end; further calls do nothing.
 func (e *ending) begin() { e.once.Do(func() { e.until = time.Now().Add(e.limit) }) }

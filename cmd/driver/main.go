@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -22,7 +21,7 @@ func main() {
 	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 	err := command().ExecuteContext(ctx)
 	stop()
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "stowage:", err)
 		os.Exit(1)
 	}

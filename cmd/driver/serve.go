@@ -17,6 +17,7 @@ import (
 )
 
 func (o *options) run(ctx context.Context, registry backends.Registry) (err error) {
+	defer func() { err = untilStopped(ctx, err) }()
 	definition, err := registry.Lookup(o.backend)
 	if err != nil {
 		return fmt.Errorf("--backend: %w", err)

@@ -21,9 +21,11 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/stowage-csi/stowage/tests/mountns"
+	"github.com/stowage-csi/stowage/tests/stall"
 )
 
 func TestMain(m *testing.M) {
+	stall.Main()
 	if os.Getenv(asProgram) != "" {
 		main()
 		return

@@ -19,8 +19,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 	err := command().ExecuteContext(ctx)
+	wasStopped := ctx.Err() != nil // Each command serves until it is stopped.
 	stop()
-	if err != nil && !errors.Is(err, context.Canceled) {
+	if err != nil && (!wasStopped || !errors.Is(err, context.Canceled)) {
 		fmt.Fprintln(os.Stderr, "stowage-manager:", err)
 		os.Exit(1)
 	}

@@ -60,7 +60,7 @@ func TestTouched(t *testing.T) {
 		"pkg/cloudy/x.go":                "race",
 		"pkg/cloud/wait/new.go":          "vm e2e conformance failover race storms adversary silence moto bench",
 		"pkg/spare/x.go":                 "vm e2e conformance race adversary silence powerloss bench",
-		"tests/stall/x.go":               "vm e2e adversary silence",
+		"tests/stall/x.go":               "vm e2e conformance adversary silence bench",
 		"tests/cloud/wire/x.go":          "vm e2e conformance failover storms adversary silence moto bench",
 		"tests/vm/run/main.go":           "vm",
 		"tests/vm/suites/nfs/testdata/x": "vm",

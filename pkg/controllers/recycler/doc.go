@@ -16,8 +16,8 @@
 //     ended. A pod that still runs could scrub the data of the next tenant.
 //   - A volume that may be mounted is never scrubbed: VolumeAttachments, the kubelets' volumes in use, and pods are
 //     read past any cache. Without an attach step, all nodes that could mount the volume must be Ready.
-//   - A volume is given back only after its own scrub pod succeeded, and only while the claimRef still names that pod's
-//     claim.
+//   - A volume is given back only after its own scrub pod succeeded and nobody deleted the pod, and only while the
+//     claimRef still names that pod's claim.
 //   - Its class is noted before: with that list an admission policy keeps clones and restores from empty volumes.
 //   - Waiting is measured by the process's own monotonic clock.
 //

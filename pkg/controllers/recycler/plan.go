@@ -156,12 +156,12 @@ func (v view) judge() (step, string) {
 	switch {
 	case !isOf(v.pod, v.volume.UID):
 		return broke, fmt.Sprintf("the pod %s/%s is somebody else's", v.pod.Namespace, v.pod.Name)
-	case hasEnded(v.pod) && v.pod.Status.Phase == corev1.PodSucceeded:
-		return passed, ""
 	case hasEnded(v.pod) && v.pod.Status.Phase == corev1.PodFailed:
 		return broke, lastWords(v.pod)
-	case v.pod.DeletionTimestamp != nil:
+	case v.pod.DeletionTimestamp != nil: // Even if it succeeded: earlier images succeed when they are told to stop.
 		return broke, "somebody deleted the scrub pod"
+	case hasEnded(v.pod) && v.pod.Status.Phase == corev1.PodSucceeded:
+		return passed, ""
 	case v.pod.Status.Phase == corev1.PodRunning:
 		return work, fmt.Sprintf("the scrub pod %s/%s works", v.pod.Namespace, v.pod.Name)
 	}
