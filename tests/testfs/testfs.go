@@ -40,23 +40,28 @@ func Run(tb testing.TB, name string, args ...string) string {
 // loop devices may have one open for a moment, which keeps the device and the filesystem of its file busy.
 func undo(tb testing.TB, name string, args ...string) {
 	tb.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			output, err := exec.CommandContext(ctx, name, args...).CombinedOutput()
-			if err == nil {
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				tb.Errorf("cleaning up: %s %q: %v\n%s", name, args, err, output)
-				return
-			}
+		if output, err := persist(context.Background(), name, args...); err != nil {
+			tb.Errorf("cleaning up: %s %q: %v\n%s", name, args, err, output)
 		}
 	})
+}
+
+// persist runs a command until it succeeds, for two minutes at most, and returns its last output.
+func persist(ctx context.Context, name string, args ...string) (output []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if output, err = exec.CommandContext(ctx, name, args...).CombinedOutput(); err == nil {
+			return output, nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return output, err
+		}
+	}
 }
 
 // New mounts a new filesystem of the type and returns the mount point.
@@ -141,11 +146,15 @@ func Partition(tb testing.TB, device string, number int, offset, size int64) str
 }
 
 // Mount mounts a device in its own directory, and returns the mount point. It is unmounted at the end of the test.
+// Mount retries: an engine that looks at the device claims it for a moment (O_EXCL), and the kernel mounts no claimed
+// device.
 func Mount(tb testing.TB, device string) string {
 	tb.Helper()
 	NeedRoot(tb)
 	dir := tb.TempDir()
-	Run(tb, "mount", device, dir)
+	if output, err := persist(tb.Context(), "mount", device, dir); err != nil {
+		tb.Fatalf("mounting %s: %v\n%s", device, err, output)
+	}
 	undo(tb, "umount", dir)
 	return dir
 }
