@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -86,7 +87,7 @@ func lockSoon(ctx context.Context, dir string) (*os.File, error) {
 		}
 		select {
 		case <-ctx.Done():
-			return nil, err
+			return nil, fmt.Errorf("%w (%w)", err, ctx.Err())
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 )
 
 func TestSocketPath(t *testing.T) {
@@ -118,5 +120,21 @@ func TestListenAlone(t *testing.T) {
 		if err := serving[0].Close(); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// A start that waits for a directory's lock ends with its context, and says so.
+func TestListenEndsWithContext(t *testing.T) {
+	dir := t.TempDir()
+	locked, err := dirlock.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer locked.Close()
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	_, err = Listen(ctx, filepath.Join(dir, "s"))
+	if !errors.Is(err, context.Canceled) || !backends.Is(err, backends.Busy) {
+		t.Errorf("got %v, want Busy and the end of the context", err)
 	}
 }

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -165,6 +166,9 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener, grace time.Du
 	s.end(ctx, until)
 	select {
 	case err := <-done:
+		if errors.Is(err, grpc.ErrServerStopped) { // The context ended before the server accepted.
+			return nil
+		}
 		return err
 	case <-time.After(answerTime): // A handler hangs.
 		return nil

@@ -101,3 +101,15 @@ func TestStopEndsInTime(t *testing.T) {
 		})
 	}
 }
+
+// A server that is stopped before it accepts, or while it begins to, has not failed.
+func TestStopBeforeServing(t *testing.T) {
+	for range 200 {
+		s, _ := inBubble(t, stubborn{}, time.Hour)
+		s.stop()
+		if err := <-s.done; err != nil {
+			t.Fatalf("it ended with %v", err)
+		}
+		_ = s.connection.Close() // Nothing was asked.
+	}
+}
