@@ -40,7 +40,8 @@ func socketPath(endpoint string) (string, error) {
 }
 
 // Listen opens the socket that an endpoint names, and creates its directory if needed. It replaces a socket that a
-// killed process left behind, but not one that is being served. Closing the listener removes the socket.
+// killed process left behind, but not one that is being served. Closing the listener removes the socket, unless another
+// process has made one in its place.
 //
 // Kinds: Invalid for the endpoint; InUse when something else is there.
 func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
@@ -62,7 +63,7 @@ func Listen(ctx context.Context, endpoint string) (net.Listener, error) {
 	if err := clearStale(ctx, socket); err != nil {
 		return nil, err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "unix", socket)
+	listener, err := listenAt(socket)
 	if err != nil {
 		return nil, backends.Errorf(backends.Unavailable, "the endpoint %q cannot be opened: %w", endpoint, err)
 	}

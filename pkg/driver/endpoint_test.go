@@ -138,3 +138,32 @@ func TestListenEndsWithContext(t *testing.T) {
 		t.Errorf("got %v, want Busy and the end of the context", err)
 	}
 }
+
+// A process removes the socket that it made, and not one that another process made at the path since.
+func TestCloseKeepsTheSocketOfAnother(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	first, err := Listen(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(socket); err != nil {
+		t.Fatal(err)
+	}
+	second, err := Listen(t.Context(), socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	connection, err := (&net.Dialer{}).DialContext(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatalf("the second process serves the endpoint, and it cannot be reached: %v", err)
+	}
+	if err := errors.Join(connection.Close(), second.Close()); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(socket); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
