@@ -38,7 +38,7 @@ type Snapshotter interface {
 type SnapshotLister interface {
 	// ListSnapshots enumerates as Lister.List does, including group members. With a volume handle it returns only that
 	// volume's snapshots; an unknown volume has none. A snapshot that cannot be used now is omitted if its volume is
-	// unknown.
+	// unknown, or the list fails with Unavailable.
 	ListSnapshots(ctx context.Context, volume string, page Page) (snapshots []Snapshot, next string, err error)
 }
 

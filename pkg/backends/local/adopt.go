@@ -43,6 +43,9 @@ func (e *engine) enlist(p *pool, c *contents) {
 		p.log.Warn("the index of the pool could not be written: should the pool be missing, it is not known what is in it",
 			"error", err)
 	}
+	for _, record := range c.records() {
+		p.index.describeAll(record)
+	}
 	var unread *away
 	for handle, a := range c.away {
 		if strings.HasPrefix(handle, groupPrefix) {

@@ -31,7 +31,7 @@
 // The data directory has, besides the pools without a path of their own:
 //
 //	known/<pool>         the pool's identity, to notice when another pool is in its place
-//	held/<pool>/         an empty file for each handle that the pool may hold, and a link to the pool
+//	held/<pool>/         a file for each handle that the pool may hold, with its record if known, and a link to the pool
 //	in-use/<handle>      a note that the volume came into use while its pool had no room for the note in its folder
 //	released/<handle>    a note that the volume went out of use while its pool was not writable
 //

@@ -86,6 +86,7 @@ func (d *draft) publish(ctx context.Context, folder string, record any) (string,
 	if err := d.pool.index.add(d.listed...); err != nil {
 		return "", fmt.Errorf("the index of pool %q could not be written: %w", d.pool.name, err)
 	}
+	d.pool.index.describeAll(record)
 	return d.place(folder)
 }
 

@@ -43,6 +43,20 @@ func (c *contents) handles() []string {
 	return handles
 }
 
+// records returns the records of all items that were read.
+func (c *contents) records() (records []any) {
+	for _, v := range c.volumes {
+		records = append(records, v.record.Load())
+	}
+	for _, s := range c.snapshots {
+		records = append(records, s.record)
+	}
+	for _, g := range c.groups {
+		records = append(records, g.record)
+	}
+	return records
+}
+
 // read reads one entry of a folder into contents. It fails with notOurs for an entry that is certainly not the
 // backend's, with errNewer for an entry of a later version, with Unusable for the backend's own entry with a damaged
 // record, and otherwise with the kernel's error.

@@ -15,8 +15,9 @@ const indexFolder = "held"
 // pathLink is the name, in an index, of the link to its pool. It exists if the index is complete.
 const pathLink = "path"
 
-// index is a folder with an empty file for each handle that a pool may hold. It lists the contents of a pool that
-// cannot be read, so that no handle is forgotten or reused. A handle is in it before it is in the pool.
+// index is a folder with a file for each handle that a pool may hold, which describes the item (outline.go). It lists
+// the contents of a pool that cannot be read, so that no handle is forgotten or reused. A handle is in it before it is
+// in the pool.
 type index struct {
 	dir   string
 	apart bool // whether the pool is on another filesystem, which may survive a power failure with newer contents

@@ -23,15 +23,35 @@ func (e *engine) List(ctx context.Context, page backends.Page) (volumes []backen
 	return volumes, next, nil
 }
 
-// describeEntry returns the volume for the contract; one that was never read has only its handle and topology.
+// describeEntry returns the volume for the contract. One that was never read is as its pool's index describes it.
+// Without a description it has only its handle and topology.
 func (e *engine) describeEntry(v entry[*volume]) *backends.Volume {
-	if v.item == nil {
-		return &backends.Volume{Handle: v.handle, Topology: []backends.Topology{maps.Clone(e.place)}}
+	if v.item != nil {
+		return e.describe(v.item)
 	}
-	return e.describe(v.item)
+	if record := indexOf(e.dataDir, v.away.pool).volume(v.handle); record != nil {
+		return e.describeRecord(record)
+	}
+	return &backends.Volume{Handle: v.handle, Topology: []backends.Topology{maps.Clone(e.place)}}
 }
 
-// ListSnapshots returns snapshots, of one volume or of all, in the order of their handles. Kinds: as List.
+// describeSnapshotEntry does the same for a snapshot. Kinds: Unavailable without a description.
+func (e *engine) describeSnapshotEntry(s entry[*snapshot]) (*backends.Snapshot, error) {
+	isReady := s.away == nil
+	if s.item != nil {
+		return e.describeSnapshotRecord(s.item.record, s.item.group, isReady), nil
+	}
+	described := indexOf(e.dataDir, s.away.pool).snapshot(s.handle)
+	if described == nil {
+		return nil, backends.Errorf(backends.Unavailable,
+			"the snapshot %s in pool %q cannot be used now, and nothing else is known of it: %w", s.handle, s.away.pool,
+			s.away.why)
+	}
+	return e.describeSnapshotRecord(&described.snapshotRecord, described.Group, isReady), nil
+}
+
+// ListSnapshots returns snapshots, of one volume or of all, in the order of their handles. A page may have fewer
+// entries than its limit. Kinds: as List; Unavailable when nothing is known of a snapshot but its handle.
 func (e *engine) ListSnapshots(
 	ctx context.Context, volume string, page backends.Page,
 ) (snapshots []backends.Snapshot, next string, err error) {
@@ -41,12 +61,18 @@ func (e *engine) ListSnapshots(
 		return nil, "", err
 	}
 	entries := e.stock.snapshots.after(after, oneMore(page.Limit), func(s entry[*snapshot]) bool {
-		// The volume of a snapshot that was never read is unknown.
-		return s.item != nil && (volume == "" || s.item.record.Volume == volume)
+		// That of a snapshot that was never read is looked up below, without the shelf's lock.
+		return volume == "" || s.item == nil || s.item.record.Volume == volume
 	})
 	entries, next = pagetoken.Cut(entries, page.Limit, entry[*snapshot].key)
 	for _, entry := range entries {
-		snapshots = append(snapshots, *e.describeSnapshot(entry.item))
+		s, err := e.describeSnapshotEntry(entry)
+		if err != nil {
+			return nil, "", err
+		}
+		if volume == "" || s.Volume == volume {
+			snapshots = append(snapshots, *s)
+		}
 	}
 	return snapshots, next, nil
 }

@@ -25,14 +25,18 @@ func newSnapshot(p *pool, dir string, record *snapshotRecord, group string) *sna
 func (s *snapshot) data() string { return filepath.Join(s.dir, s.pool.storage.data) }
 
 func (e *engine) describeSnapshot(s *snapshot) *backends.Snapshot {
+	return e.describeSnapshotRecord(s.record, s.group, true)
+}
+
+func (e *engine) describeSnapshotRecord(r *snapshotRecord, group string, isReady bool) *backends.Snapshot {
 	return &backends.Snapshot{
-		Handle:    s.record.Handle,
-		Name:      s.record.Name,
-		Volume:    s.record.Volume,
-		Group:     s.group,
-		SizeBytes: s.record.SizeBytes,
-		CreatedAt: s.record.CreatedAt,
-		Ready:     true,
+		Handle:    r.Handle,
+		Name:      r.Name,
+		Volume:    r.Volume,
+		Group:     group,
+		SizeBytes: r.SizeBytes,
+		CreatedAt: r.CreatedAt,
+		Ready:     isReady,
 		Topology:  []backends.Topology{maps.Clone(e.place)},
 	}
 }

@@ -58,12 +58,14 @@ func (v *volume) replaceRecord(record *volumeRecord) error {
 		return v.pool.explain(err)
 	}
 	v.record.Store(record)
+	v.pool.index.describe(record.Handle, data)
 	return nil
 }
 
 // describe returns the volume as the contract has it.
-func (e *engine) describe(v *volume) *backends.Volume {
-	r := v.record.Load()
+func (e *engine) describe(v *volume) *backends.Volume { return e.describeRecord(v.record.Load()) }
+
+func (e *engine) describeRecord(r *volumeRecord) *backends.Volume {
 	return &backends.Volume{
 		Handle:        r.Handle,
 		Name:          r.Name,
@@ -71,7 +73,7 @@ func (e *engine) describe(v *volume) *backends.Volume {
 		Fingerprint:   r.Fingerprint,
 		Settings:      maps.Clone(r.Settings),
 		Source:        backends.ContentSource{Snapshot: r.SourceSnapshot, Volume: r.SourceVolume},
-		Access:        v.pool.storage.access().OfRaw(r.Raw),
+		Access:        r.Type.storage().access().OfRaw(r.Raw),
 		Topology:      []backends.Topology{maps.Clone(e.place)},
 	}
 }
