@@ -22,8 +22,8 @@ type making struct {
 	turn     uint64 // of its permit
 }
 
-// make creates the item with the ID as planned, unless it exists. Kinds: Exists; Busy; Unavailable when the attempts of
-// others cannot be ended; the plan's.
+// make creates the item with the ID as planned, unless it exists. Its caller reports failures as undecided. Kinds:
+// Exists; Busy; the plan's; any when the attempts of others cannot be ended.
 func (m *making) make(ctx context.Context, k kind, id string, plan func() (*record, error)) (*record, error) {
 	unlock, err := m.lock(m.share, k, id)
 	if err != nil {
@@ -31,7 +31,7 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 	}
 	defer unlock()
 	if m.turn, err = m.lead(ctx, m.home, k.calls(), "making "+id); err != nil {
-		return nil, beforeFence(err)
+		return nil, err
 	}
 	r, err := m.attempt(ctx, k, id, plan)
 	return r, m.refused(k, id, err)

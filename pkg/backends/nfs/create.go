@@ -22,7 +22,8 @@ func (e *controllerSide) Create(ctx context.Context, spec backends.Spec) (result
 	return e.provision(ctx, spec)
 }
 
-// target returns the share that a spec names. Kinds: Invalid.
+// target returns the share that a spec names. Kinds: Invalid; Unavailable for a share that is not configured; Denied
+// for one that may not be used.
 func (e *engine) target(spec backends.Spec) (place, error) {
 	p, err := backends.Given[Parameters](spec.Parameters)
 	if err != nil {
@@ -33,11 +34,8 @@ func (e *engine) target(spec backends.Spec) (place, error) {
 		return place{}, backends.Errorf(backends.Invalid,
 			"the class has shareName %q besides server or share: use one or the other", p.ShareName)
 	case p.ShareName != "":
-		address, ok := e.named[p.ShareName]
-		if !ok {
-			return place{}, backends.Errorf(backends.Invalid, "the driver's configuration has no share %q", p.ShareName)
-		}
-		return place{address, p.ShareName}, nil
+		address, err := e.shareNamed(p.ShareName)
+		return place{address, p.ShareName}, err
 	case p.Server == "" || p.Share == "":
 		return place{}, backends.Errorf(backends.Invalid, "the class has server %q and share %q: give both, or shareName",
 			p.Server, p.Share)
@@ -58,8 +56,8 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 	var made atomic.Pointer[backends.Volume]
 	err = e.pool.With(ctx, p.Address, "making a volume", func(ctx context.Context, s *share.Share) error {
 		h, err := e.homeAt(s, p)
-		if err != nil { // An empty directory in place of the share has no home either.
-			return beforeFence(err)
+		if err != nil {
+			return err
 		}
 		e.janitors.wake(s.Address)
 		m := &making{engine: e, share: s, home: h, place: p, origins: from}
@@ -73,7 +71,7 @@ func (e *engine) provision(ctx context.Context, spec backends.Spec, from ...orig
 		}
 		return err
 	})
-	return orNothing(&made, err)
+	return orNothing(&made, undecided(err))
 }
 
 // homeAt returns the home on a share, and creates it if the share never had one. Kinds: Unavailable if it had one that

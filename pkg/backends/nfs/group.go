@@ -21,6 +21,9 @@ func (e *controllerSide) CreateGroup(ctx context.Context, spec backends.GroupSpe
 		return nil, err
 	}
 	hd, err := e.shareOf(spec.Volumes)
+	if backends.Is(err, backends.Denied) { // The share is not allowed now, and may hold the group.
+		err = undecided(err)
+	}
 	if err != nil {
 		if taken, findErr := e.FindGroup(ctx, spec.Name); findErr == nil {
 			return nil, backends.Errorf(backends.Exists, "there is a %s of that name: it is %s", groupKind, taken.Handle)

@@ -121,13 +121,10 @@ func decodeHandle(k kind, text string) (h handle, where string, version int, ok 
 // locate finds the share in a handle. Kinds: as parse; Unavailable for a share that is not configured; Denied when it
 // may not be used.
 func (e *engine) locate(h *handle, where string, version int) (err error) {
-	name, named := strings.CutPrefix(where, "@")
-	if named {
+	if name, named := strings.CutPrefix(where, "@"); named {
 		h.share = name
-		if h.address, named = e.named[name]; !named {
-			return backends.Errorf(backends.Unavailable, "the configuration has no share %q: add it again", name)
-		}
-		return nil
+		h.address, err = e.shareNamed(name)
+		return err
 	}
 	host, path, _ := strings.Cut(where, ":/")
 	if h.address, err = export.Parse(host, "/"+path, ""); err != nil || h.address.String() != where {

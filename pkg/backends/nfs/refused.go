@@ -37,21 +37,15 @@ func (m *making) refused(k kind, id string, why error) error {
 	return backends.Errorf(kind, "%w; and it cannot be told that nothing of this name is made: %w", why, advised(err))
 }
 
-// beforeFence reports a failure from before the attempts of others were ended as undecided if it would be final: others
-// may publish the item yet, or have done so where this controller cannot look. Kinds: Unavailable then.
-func beforeFence(err error) error {
-	if again(err) || backends.Is(err, backends.Exists) || backends.Is(err, backends.Unusable) {
+// undecided reports a final failure as undecided, unless it is proven that nothing was created. Others may publish the
+// item yet, or have done so where this controller cannot look. Even the parts of a published item may not find room in
+// their places. Kinds: Unavailable then.
+func undecided(err error) error {
+	_, nothing := errors.AsType[ended](err)
+	open := again(err) || backends.Is(err, backends.Exists) || backends.Is(err, backends.Unusable)
+	if err == nil || nothing || open {
 		return err
 	}
 	return backends.Errorf(backends.Unavailable, "%w; something of this name may be there all the same: ask again",
 		advised(err))
-}
-
-// undecided reports a failure for lack of room as undecided, unless it is proven that nothing was created: even the
-// parts of a published item may not find room in their places. Kinds: Unavailable then.
-func undecided(err error) error {
-	if _, nothing := errors.AsType[ended](err); nothing || err == nil || classify(err) != backends.Exhausted {
-		return err
-	}
-	return backends.Errorf(backends.Unavailable, "%w; something of this name may be there all the same: ask again", err)
 }

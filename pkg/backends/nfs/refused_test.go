@@ -96,13 +96,14 @@ func TestARefusalIsOpenWhileAnAttemptIsLeft(t *testing.T) {
 	w.fails("a refusal without attempts", m.refused(snapshotKind, r.ID, why), backends.OutOfRange)
 }
 
-// A lack of room is reported as such only with the proof that nothing was created.
-func TestWantOfRoomNeedsAProof(t *testing.T) {
-	w, full := newWorld(t), fmt.Errorf("link: %w", unix.ENOSPC)
-	w.fails("without a proof", undecided(full), backends.Unavailable, "link")
-	for err, kind := range map[error]backends.Kind{ended{full}: backends.Exhausted,
-		backends.Errorf(backends.Invalid, "wrong"): backends.Invalid} {
-		if err = undecided(err); classify(err) != kind {
+// A refusal is final only with the proof that nothing was created.
+func TestAFinalRefusalNeedsAProof(t *testing.T) {
+	w, full, wrong := newWorld(t), fmt.Errorf("link: %w", unix.ENOSPC), backends.Errorf(backends.Invalid, "wrong")
+	w.fails("no room, without a proof", undecided(full), backends.Unavailable, "link", "ask again")
+	w.fails("another failure, without a proof", undecided(wrong), backends.Unavailable, "wrong", "ask again")
+	w.fails("an item that exists", undecided(backends.Errorf(backends.Exists, "it is there")), backends.Exists)
+	for err, kind := range map[error]backends.Kind{ended{full}: backends.Exhausted, ended{wrong}: backends.Invalid} {
+		if err = undecided(fmt.Errorf("making a volume: %w", err)); classify(err) != kind {
 			t.Errorf("%v is %s, want %s", err, classify(err), kind)
 		}
 	}

@@ -16,7 +16,20 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
+
+// shareNamed returns the address of a share of the configuration. A share that the configuration lacks may have been in
+// it before, and hold items. Kinds: Unavailable then.
+func (e *engine) shareNamed(name string) (export.Address, error) {
+	address, ok := e.named[name]
+	if !ok {
+		return address, backends.Errorf(backends.Unavailable,
+			"the driver's configuration has no share %.64q now: add it again, or name one that it has: %q",
+			secret.Option(name), slices.Sorted(maps.Keys(e.named)))
+	}
+	return address, nil
+}
 
 // allow refuses a share that is not configured, if only configured shares are allowed. The driver then calls no server
 // that only a handle, a PersistentVolume or a class names. Kinds: Denied.
