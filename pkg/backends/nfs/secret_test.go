@@ -15,10 +15,12 @@ func TestRefusalsHideSecrets(t *testing.T) {
 	secret := " password=" + secrets.Canary
 	v := w.make(specOf("one"))
 	for name, a := range map[string]backends.Attachment{
-		"a version":            {Handle: v.Handle, MountOptions: []string{"vers=4.1" + secret}},
-		"a second version":     {Handle: v.Handle, MountOptions: []string{"vers=4.1", "nfsvers=4.2" + secret}},
-		"a first version":      {Handle: v.Handle, MountOptions: []string{"vers=4.1" + secret, "nfsvers=4.2"}},
-		"an unknown option":    {Handle: v.Handle, MountOptions: []string{"nothing" + secret}},
+		"a version":         {Handle: v.Handle, MountOptions: []string{"vers=4.1" + secret}},
+		"a second version":  {Handle: v.Handle, MountOptions: []string{"vers=4.1", "nfsvers=4.2" + secret}},
+		"a first version":   {Handle: v.Handle, MountOptions: []string{"vers=4.1" + secret, "nfsvers=4.2"}},
+		"an unknown option": {Handle: v.Handle, MountOptions: []string{"nothing" + secret}},
+		"the server's zone": {Attributes: map[string]string{"server": "fe80::1%eth0 " + secrets.Canary,
+			"share": testShare}},
 		"the server":           {Attributes: map[string]string{"server": "nfs" + secret, "share": testShare}},
 		"the share":            {Attributes: map[string]string{"server": testServer, "share": testShare + secret}},
 		"a share that is none": {Attributes: map[string]string{"server": testServer, "share": "x" + secret}},
@@ -33,6 +35,7 @@ func TestRefusalsHideSecrets(t *testing.T) {
 	}
 	for name, parameters := range map[string]*Parameters{
 		"the server":    {Server: "nfs" + secret, Share: testShare},
+		"the zone":      {Server: "[fe80::1%eth0 " + secrets.Canary + "]", Share: testShare},
 		"the share":     {Server: testServer, Share: testShare + secret},
 		"the directory": {Server: testServer, Share: testShare, SubDir: "mine" + secret},
 	} {

@@ -66,21 +66,36 @@ func Parse(server, path, version string) (Address, error) {
 	return a, nil
 }
 
-// maxHost is the maximum length of a DNS name (RFC 1035, 2.3.4).
-const maxHost = 253
+const (
+	// maxHost is the maximum length of a DNS name (RFC 1035, 2.3.4).
+	maxHost = 253
+	// maxZone is the maximum length of an interface's name (IFNAMSIZ in linux/if.h).
+	maxZone = 15
+	// letters are the characters of a host's name, in lower case.
+	letters = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+)
 
 func parseServer(server string) (string, error) {
-	if ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(server, "["), "]")); err == nil {
+	ip, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(server, "["), "]"))
+	if err == nil && isZone(ip.Zone()) {
 		return ip.String(), nil
 	}
-	const allowed = "abcdefghijklmnopqrstuvwxyz0123456789.-_"
+	if host, _, zoned := strings.Cut(server, "%"); zoned { // The zone may be any text, and thus a secret.
+		return "", backends.Errorf(backends.Invalid, "server is %.64q with a zone, which is not shown: use one only for an "+
+			"IPv6 address, with the name of a network interface such as eth0", secret.Option(host))
+	}
 	lower := strings.ToLower(server)
-	if server == "" || len(server) > maxHost || strings.Trim(lower, allowed) != "" || strings.HasPrefix(server, "-") ||
+	if server == "" || len(server) > maxHost || strings.Trim(lower, letters) != "" || strings.HasPrefix(server, "-") ||
 		strings.HasPrefix(server, ".") {
 		return "", backends.Errorf(backends.Invalid,
 			"server is %.64q: use a host's name or an IP address, such as nfs.example.com", secret.Option(server))
 	}
 	return lower, nil
+}
+
+// isZone reports whether the zone of an IPv6 address can be an interface's name; an address without a zone has "".
+func isZone(zone string) bool {
+	return len(zone) <= maxZone && strings.Trim(strings.ToLower(zone), letters+"@+") == "" && zone != "." && zone != ".."
 }
 
 func parsePath(path string) (string, error) {

@@ -18,6 +18,8 @@ func TestParse(t *testing.T) {
 		{"10.0.0.1", "/", "3", "10.0.0.1:/", "10.0.0.1:/a/b"},
 		{"fd00::1", "/x", "4", "[fd00::1]:/x", "[fd00::1]:/x/a/b"},
 		{"[fd00::1]", "/x", "4.2", "[fd00::1]:/x", "[fd00::1]:/x/a/b"},
+		{"[fe80::1%eth0]", "/x", "4.2", "[fe80::1%eth0]:/x", "[fe80::1%eth0]:/x/a/b"},
+		{"fe80::1%Br-lan_0.100@2", "/x", "", "[fe80::1%Br-lan_0.100@2]:/x", "[fe80::1%Br-lan_0.100@2]:/x/a/b"},
 	} {
 		a, err := export.Parse(row.server, row.path, row.version)
 		if err != nil || a.String() != row.text || a.Below("a/b") != row.below {
