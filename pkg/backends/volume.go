@@ -224,8 +224,7 @@ func (a Access) checkMounting(m Mounting) error {
 		return a.Mountable.Check(m.Filesystem, m.Options)
 	case m.Filesystem != "" || len(m.Options) > 0:
 		return Errorf(Invalid,
-			"neither a filesystem nor mount options can be named for this volume, and it is asked for as %q with %d options: "+
-				"name none", m.Filesystem, len(m.Options))
+			"this volume can have neither a filesystem nor mount options, and the request names one of them: name none")
 	}
 	return nil
 }

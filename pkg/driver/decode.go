@@ -11,6 +11,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // maxField is CSI's size limit of a string field in bytes (spec, "Size Limits").
@@ -161,7 +162,8 @@ func topology(r *csi.TopologyRequirement, f backends.Features) (backends.Topolog
 		for key := range place {
 			if !slices.Contains(keys, key) {
 				return requirement, backends.Errorf(backends.Invalid,
-					"the topology key %q is not known: this driver understands %s", key, strings.Join(keys, ", "))
+					"the topology key %q is not known: this driver understands %s", secret.Option(key),
+					strings.Join(keys, ", "))
 			}
 		}
 	}

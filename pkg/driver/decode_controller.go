@@ -9,6 +9,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/params"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // creation is a decoded CreateVolumeRequest.
@@ -110,7 +111,7 @@ func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
 			return backends.Errorf(backends.Invalid,
 				"the volume capability asks for the filesystem %q and the class parameter csi.storage.k8s.io/fstype for %q: "+
 					"name one",
-				asked, class)
+				secret.Option(asked), secret.Option(class))
 		}
 	}
 	return nil

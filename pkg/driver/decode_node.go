@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/secret"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -43,7 +44,7 @@ func trustSamples(volumeContext map[string]string) (bool, error) {
 		return true, nil
 	default:
 		return false, backends.Errorf(backends.Invalid, "the volume attribute %s is %q: it must be \"true\" or \"false\"",
-			node.AllowFormat, value)
+			node.AllowFormat, secret.Option(value))
 	}
 }
 
@@ -137,7 +138,7 @@ func mountGroup(c *csi.VolumeCapability) (string, error) {
 		return group, nil
 	}
 	return "", backends.Errorf(backends.Invalid, "volume_mount_group is %q: it must be a group ID in decimal digits",
-		group)
+		secret.Option(group))
 }
 
 // contexts decodes the controller's data for the node. The publish context overrides the volume context.

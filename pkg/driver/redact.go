@@ -26,8 +26,8 @@ func (r redacted) LogValue() slog.Value {
 func (r redacted) String() string { return r.LogValue().String() }
 
 // redact removes the fields that the specification marks as secret, and other known places of secrets: service account
-// tokens in a volume context (CVE-2024-3744), credentials among mount flags, and values of any map whose key suggests a
-// secret.
+// tokens in a volume context (CVE-2024-3744), credentials among mount flags or in another value of a user, and values
+// of any map whose key suggests a secret.
 func redact(message proto.Message) string {
 	message = proto.Clone(message)
 	hideMessage(message.ProtoReflect())
@@ -47,6 +47,8 @@ func hideMessage(m protoreflect.Message) {
 			hideMessage(value.Message())
 		case field.IsList() && field.Name() == "mount_flags":
 			hideFlags(value.List())
+		case field.Name() == "fs_type":
+			m.Set(field, protoreflect.ValueOfString(secret.Option(value.String())))
 		}
 		return true
 	})
@@ -54,8 +56,13 @@ func hideMessage(m protoreflect.Message) {
 
 func hideMap(m protoreflect.Map) {
 	m.Range(func(key protoreflect.MapKey, value protoreflect.Value) bool {
-		if _, text := value.Interface().(string); text && secret.Named(key.String()) {
+		text, ok := value.Interface().(string)
+		switch {
+		case !ok:
+		case secret.Named(key.String()):
 			m.Set(key, protoreflect.ValueOfString(secret.Hidden))
+		default:
+			m.Set(key, protoreflect.ValueOfString(secret.Option(text)))
 		}
 		return true
 	})

@@ -59,3 +59,22 @@ func TestRedactKeepsWhatHelps(t *testing.T) {
 		}
 	}
 }
+
+// A parameter may hold several options, and a filesystem's name too.
+func TestRedactHidesJoinedSecrets(t *testing.T) {
+	for _, joined := range secrets.Joined() {
+		text := redact(&csi.CreateVolumeRequest{
+			Parameters:        map[string]string{"nfsvers": joined},
+			MutableParameters: map[string]string{"onDelete": joined},
+			AccessibilityRequirements: &csi.TopologyRequirement{
+				Requisite: []*csi.Topology{{Segments: map[string]string{"zone": joined}}},
+			},
+			VolumeCapabilities: []*csi.VolumeCapability{{AccessType: &csi.VolumeCapability_Mount{
+				Mount: &csi.VolumeCapability_MountVolume{FsType: joined, MountFlags: []string{joined}},
+			}}},
+		})
+		if strings.Contains(text, secrets.Canary) {
+			t.Errorf("%q is shown as %s", joined, text)
+		}
+	}
+}

@@ -30,7 +30,7 @@ func CheckFilesystem(name string) error {
 	if slices.Contains(Filesystems(), name) {
 		return nil
 	}
-	return failure.Errorf(failure.Invalid, "filesystem %q is not supported: use %s", name,
+	return failure.Errorf(failure.Invalid, "filesystem %q is not supported: use %s", secret.Option(name),
 		strings.Join(Filesystems(), ", "))
 }
 
@@ -42,7 +42,7 @@ func (Directory) Check(filesystem string, options []string) error {
 	if filesystem != "" {
 		return failure.Errorf(failure.Invalid,
 			"filesystem %q is asked for, but the volume is a directory and no device that one could be made on: name none",
-			filesystem)
+			secret.Option(filesystem))
 	}
 	if err := Check(options); err != nil {
 		return err

@@ -34,7 +34,7 @@ func (l *problems) add(format string, args ...any) {
 }
 
 func (l *problems) badValue(key, value string, p *parameter) {
-	shown := "is " + quote(value)
+	shown := "is " + quote(secret.Option(value))
 	if secret.Named(key) || secret.Named(p.key) {
 		shown = "has a value that is not allowed, and that is not shown"
 	}
@@ -47,14 +47,15 @@ func (l *problems) givenTwice(first, second string) {
 
 func (l *problems) unknownKey(key string, s *schema) {
 	near, ok := s.nearest(key)
+	shown := quote(secret.Option(key))
 	switch {
 	case !ok:
 		l.lost = true
-		l.add("parameter %s is not known", quote(key))
+		l.add("parameter %s is not known", shown)
 	case strings.EqualFold(near, key):
-		l.add("parameter %s is not known: did you mean %q (upper and lower case differ)?", quote(key), near)
+		l.add("parameter %s is not known: did you mean %q (upper and lower case differ)?", shown, near)
 	default:
-		l.add("parameter %s is not known: did you mean %q?", quote(key), near)
+		l.add("parameter %s is not known: did you mean %q?", shown, near)
 	}
 }
 

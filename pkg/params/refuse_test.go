@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/failure"
+	"github.com/stowage-csi/stowage/tests/secrets"
 )
 
 var errImpossible = errors.New("mode new is impossible with these")
@@ -173,4 +174,19 @@ func (s *strict) Validate() error {
 		return fmt.Errorf("level %d is odd", s.Level)
 	}
 	return nil
+}
+
+// A value or a key may hold several options. The error becomes an event, and shows no secret among them.
+func TestRefusalsHideJoinedSecrets(t *testing.T) {
+	for _, joined := range secrets.Joined() {
+		for what, values := range map[string]map[string]string{
+			"a text": {"text": joined + "\x00"}, "a list": {"options": joined + ",,"}, "an enum": {"fsType": joined},
+			"a number": {"count": joined}, "a size": {"chunk": joined}, "a flag": {"wipe": joined}, "a key": {joined: "x"},
+		} {
+			err := Decode(values, new(everything))
+			if !failure.Is(err, failure.Invalid) || strings.Contains(err.Error(), secrets.Canary) {
+				t.Errorf("%s, %q: got %v, want Invalid without the secret", what, joined, err)
+			}
+		}
+	}
 }

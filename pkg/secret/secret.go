@@ -1,6 +1,10 @@
 package secret
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
 
 // Hidden replaces a secret.
 const Hidden = "***stripped***"
@@ -17,12 +21,13 @@ func Named(name string) bool {
 	return false
 }
 
-// Option renders a mount option, and hides everything after a name that suggests a secret: several options may be
-// joined in one.
+// Option renders a mount option or another value of a user, and hides everything after a name that suggests a secret:
+// several options may be joined in one. A character that cannot be printed ends a name too.
 func Option(option string) string {
-	for i := range len(option) {
-		if assigns := option[i] == '=' || option[i] == ':'; assigns && Named(option[:i]) {
-			return option[:i+1] + Hidden
+	for i, r := range option {
+		ends := r == '=' || r == ':' || r == utf8.RuneError || !unicode.IsPrint(r)
+		if ends && Named(option[:i]) {
+			return option[:i] + string(r) + Hidden
 		}
 	}
 	return option

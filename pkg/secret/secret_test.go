@@ -1,6 +1,11 @@
 package secret
 
-import "testing"
+import (
+	"strings"
+	"testing"
+
+	"github.com/stowage-csi/stowage/tests/secrets"
+)
 
 func TestNamed(t *testing.T) {
 	for name, want := range map[string]bool{
@@ -28,11 +33,21 @@ func TestJoinedOptions(t *testing.T) {
 		"noatime,password=hunter2,ro": "noatime,password=" + Hidden,
 		"vers=4.1 secret=hunter2":     "vers=4.1 secret=" + Hidden,
 		"x=y;credentials:hunter2":     "x=y;credentials:" + Hidden,
+		"password\xffhunter2":         "password\ufffd" + Hidden,
 		"data=ordered,noatime":        "data=ordered,noatime",
 		`context="a:b:s0:c1,c2"`:      `context="a:b:s0:c1,c2"`,
 	} {
 		if got := Option(option); got != want {
 			t.Errorf("%s: got %q, want %q", option, got, want)
+		}
+	}
+}
+
+// Whatever joins two options, a secret in the second stays hidden, and the first is shown.
+func TestOptionsWithAnyJoiner(t *testing.T) {
+	for _, joined := range secrets.Joined() {
+		if got := Option(joined); strings.Contains(got, secrets.Canary) || !strings.Contains(got, "4") {
+			t.Errorf("%q is shown as %q", joined, got)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // The context maps travel through the orchestrator and back, and PersistentVolumes keep them for years. So they have a
@@ -46,7 +47,7 @@ func DecodeContext(context map[string]string, keys []string) (settings, attribut
 	if version, ok := context[versionKey]; ok && version != contextVersion {
 		return nil, nil, backends.Errorf(backends.Invalid,
 			"%s is %q in the volume's context, and this driver knows version %q only: use the driver's newer release",
-			versionKey, version, contextVersion)
+			versionKey, secret.Option(version), contextVersion)
 	}
 	settings, attributes = map[string]string{}, map[string]string{}
 	for _, key := range keys {

@@ -20,6 +20,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/stowage-csi/stowage/tests/secrets"
 )
 
 // deserved reports whether an answer is acceptable. INTERNAL, UNKNOWN and UNAVAILABLE would mean that the driver did
@@ -112,13 +114,18 @@ func methods() []protoreflect.MethodDescriptor {
 	return list
 }
 
-// mutate sends the request once for each hostile value in each of its text fields.
+// mutate sends the request once for each hostile value in each of its text fields. The values of maps also hold
+// secrets, which no answer shows.
 func (w *world) mutate(t *testing.T, method protoreflect.MethodDescriptor, request proto.Message,
 	hostile []string) int {
 	t.Helper()
 	calls := 0
 	for _, field := range textFields(request.ProtoReflect().Descriptor()) {
-		for _, value := range hostile {
+		values := hostile
+		if field.IsMap() {
+			values = slices.Concat(hostile, secrets.Joined())
+		}
+		for _, value := range values {
 			changed := proto.Clone(request)
 			set(changed.ProtoReflect(), field, value)
 			w.call(t, method, changed, fmt.Sprintf("%s %s=%.60q", method.Name(), field.Name(), value))
@@ -164,7 +171,11 @@ func (w *world) call(t *testing.T, method protoreflect.MethodDescriptor, request
 	response := dynamicpb.NewMessage(method.Output())
 	err := w.driver.Conn.Invoke(ctx, fmt.Sprintf("/%s/%s", method.Parent().FullName(), method.Name()), request, response,
 		grpc.WaitForReady(true))
-	if answer := status.Convert(err); !deserved(method.Name(), answer) {
+	answer := status.Convert(err)
+	if strings.Contains(answer.Message(), secrets.Canary) {
+		t.Errorf("%s: the answer shows a secret: %s", what, answer.Message())
+	}
+	if !deserved(method.Name(), answer) {
 		if _, marshal := proto.Marshal(request); marshal == nil {
 			t.Errorf("%s: %s: %v", what, answer.Code(), err)
 		}

@@ -1,6 +1,9 @@
 package secrets
 
 import (
+	"strings"
+	"unicode"
+
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -15,6 +18,19 @@ func Keys() []string {
 		"csi.storage.k8s.io/serviceAccount.tokens", "password", "node.session.auth.password", "accessKey",
 		"CHAP-secret", "azure-sas", "credentials",
 	}
+}
+
+// Joined returns values in which the secret follows another option, with each joiner that people and attackers use.
+// Some use the joiner between name and value too.
+func Joined() (all []string) {
+	for _, joiner := range []string{",", ";", " ", "\n", "\r\n", "\t", "\x00", "\x1b[31m", "\x7f", "\u0085", "\u00a0",
+		"\u2028", "\u2029", "\u3000", "\u200b", "\u202e", "\ufeff"} {
+		all = append(all, "nfsvers=4"+joiner+"password="+Canary, "4"+joiner+"password:"+Canary)
+		if strings.TrimFunc(joiner, unicode.IsPrint) != "" {
+			all = append(all, "4"+joiner+"password"+joiner+Canary)
+		}
+	}
+	return all
 }
 
 // Plant sets every field of a message, including nested messages, that may contain a secret: maps of text, and mount

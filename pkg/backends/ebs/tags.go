@@ -11,6 +11,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/base64url"
 	"github.com/stowage-csi/stowage/pkg/params/placeholder"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // The tags with the name of a volume or snapshot. The keys are those of aws-ebs-csi-driver, to which bills and policies
@@ -88,7 +89,7 @@ func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim
 	for _, text := range extra.list() {
 		key, value, ok := strings.Cut(text, "=")
 		if !ok || key == "" {
-			return nil, backends.Errorf(backends.Invalid, "the tag %q is not of the form key=value", text)
+			return nil, backends.Errorf(backends.Invalid, "the tag %q is not of the form key=value", secret.Option(text))
 		}
 		rendered, err := render(value, claim)
 		if err != nil {
@@ -98,7 +99,7 @@ func (b *backend) tagsFor(nameTag, name string, extra Tags, claim backends.Claim
 	}
 	for key := range tags {
 		if key == nameTag || strings.HasPrefix(key, b.driver+"/") || strings.HasPrefix(key, "aws:") {
-			return nil, backends.Errorf(backends.Invalid, "the tag %q is reserved: use another key", key)
+			return nil, backends.Errorf(backends.Invalid, "the tag %q is reserved: use another key", secret.Option(key))
 		}
 	}
 	tags[nameTag], tags[b.ownerTag()] = tagValue(name), b.cluster()
@@ -147,7 +148,8 @@ func render(text string, claim backends.Claim) (string, error) {
 	return placeholder.Braces().Fill(text, func(m placeholder.Mark) (string, error) {
 		if !m.Closed || m.Field == placeholder.Unknown {
 			return "", backends.Errorf(backends.Invalid,
-				"the tag's value %q has more than {{ .PVCName }}, {{ .PVCNamespace }} and {{ .PVName }} to be filled in", text)
+				"the tag's value %q has more than {{ .PVCName }}, {{ .PVCNamespace }} and {{ .PVName }} to be filled in",
+				secret.Option(text))
 		}
 		return values[m.Field], nil
 	})

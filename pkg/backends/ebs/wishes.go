@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Validate checks the combinations and the date, which no struct tag can (LockSnapshot in the API reference).
@@ -28,7 +29,7 @@ func (p *SnapshotParameters) Validate() error {
 	}
 	if _, err := p.until(); err != nil {
 		return backends.Errorf(backends.Invalid, "lockExpirationDate is %q: it must be such as 2030-12-31T00:00:00Z",
-			p.LockUntil)
+			secret.Option(p.LockUntil))
 	}
 	return nil
 }
@@ -59,7 +60,7 @@ func (b *backend) checkZones(ctx context.Context, wanted []string) error {
 	for _, zone := range wanted {
 		if !slices.Contains(zones, zone) {
 			return backends.Errorf(backends.Invalid, "fastSnapshotRestoreAvailabilityZones has %q: the region's zones are %q",
-				zone, zones)
+				secret.Option(zone), zones)
 		}
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
@@ -67,7 +68,7 @@ func (e *engine) pool(name string) (*pool, error) {
 	if k := e.leftPool(name); k != nil {
 		return nil, backends.Errorf(backends.Unavailable, "pool %q cannot be used: %w", name, k.why())
 	}
-	return nil, backends.Errorf(backends.Invalid, "there is no pool %q on this node: use %s", name,
+	return nil, backends.Errorf(backends.Invalid, "there is no pool %q on this node: use %s", secret.Option(name),
 		strings.Join(names, " or "))
 }
 

@@ -32,13 +32,12 @@ func (e *engine) target(spec backends.Spec) (place, error) {
 	switch {
 	case p.ShareName != "" && (p.Server != "" || p.Share != ""):
 		return place{}, backends.Errorf(backends.Invalid,
-			"the class has shareName %q besides server or share: use one or the other", p.ShareName)
+			"the class has shareName %.64q besides server or share: use one or the other", secret.Option(p.ShareName))
 	case p.ShareName != "":
 		address, err := e.shareNamed(p.ShareName)
 		return place{address, p.ShareName}, err
 	case p.Server == "" || p.Share == "":
-		return place{}, backends.Errorf(backends.Invalid, "the class has server %q and share %q: give both, or shareName",
-			p.Server, p.Share)
+		return place{}, backends.Errorf(backends.Invalid, "the class lacks server or share: give both, or shareName")
 	}
 	address, err := export.Parse(p.Server, p.Share, p.NFSVersion)
 	if err != nil {

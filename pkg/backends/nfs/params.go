@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // The values of the parameters onDelete and sourceInUse.
@@ -46,7 +47,7 @@ func (p Parameters) permissions() (uint32, error) {
 	mode, err := strconv.ParseUint(cmp.Or(p.MountPermissions, "0"), 8, 32)
 	if err != nil || mode > 0o7777 {
 		return 0, backends.Errorf(backends.Invalid, "mountPermissions is %q: use octal digits such as 0770",
-			p.MountPermissions)
+			secret.Option(p.MountPermissions))
 	}
 	return uint32(mode), nil
 }

@@ -298,7 +298,8 @@ func expandSubDir(template string, claim backends.Claim) (string, error) {
 		switch {
 		case m.Field == placeholder.Unknown:
 			return "", backends.Errorf(backends.Invalid,
-				"subDir has ${%s}: use ${pvc.metadata.name}, ${pvc.metadata.namespace} or ${pv.metadata.name}", m.Name)
+				"subDir has ${%s}: use ${pvc.metadata.name}, ${pvc.metadata.namespace} or ${pv.metadata.name}",
+				secret.Option(m.Name))
 		case value == "":
 			return "", backends.Errorf(backends.Invalid,
 				"subDir has ${%s}, and that is not known: run csi-provisioner with --extra-create-metadata", m.Name)

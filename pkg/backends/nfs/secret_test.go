@@ -48,3 +48,42 @@ func TestRefusalsHideSecrets(t *testing.T) {
 		}
 	}
 }
+
+// Whatever joins a secret to another text in a parameter, an attribute or a mount option, the refusal hides it.
+func TestRefusalsHideJoinedSecrets(t *testing.T) {
+	w := newWorld(t)
+	v := w.make(specOf("one"))
+	for _, joined := range secrets.Joined() {
+		for name, p := range map[string]Parameters{
+			"server": {Server: joined, Share: testShare}, "share": {Server: testServer, Share: joined},
+			"server alone": {Server: joined}, "shareName": {ShareName: joined},
+			"shareName and server": {ShareName: joined, Server: testServer},
+			"subDir":               {Server: testServer, Share: testShare, SubDir: joined + "/.."},
+			"template":             {Server: testServer, Share: testShare, SubDir: "${" + joined + "}"},
+			"permissions":          {Server: testServer, Share: testShare, MountPermissions: joined},
+			"version":              {Server: testServer, Share: testShare, NFSVersion: joined},
+		} {
+			spec := specOf("two")
+			spec.Parameters = &p
+			w.hides(name, second(w.Create(t.Context(), spec)))
+		}
+		for name, a := range map[string]backends.Attachment{
+			"option":  {Handle: v.Handle, MountOptions: []string{joined}},
+			"server":  {Attributes: map[string]string{"server": joined, "share": testShare}},
+			"share":   {Attributes: map[string]string{"server": testServer, "share": joined}},
+			"own":     {Attributes: map[string]string{"server": testServer, "share": "/" + joined + "/.stowage"}},
+			"subDir":  {Attributes: map[string]string{"server": testServer, "share": testShare, "subDir": joined + "/.."}},
+			"nfsvers": {Attributes: map[string]string{"server": testServer, "share": testShare, "nfsvers": joined}},
+		} {
+			w.hides("the static "+name, second(w.node.Source(t.Context(), a)))
+		}
+	}
+}
+
+// hides checks that a call has failed without showing the secret.
+func (w *world) hides(what string, err error) {
+	w.Helper()
+	if err == nil || strings.Contains(err.Error(), secrets.Canary) {
+		w.Errorf("%s: got %v, want a failure without the secret", what, err)
+	}
+}

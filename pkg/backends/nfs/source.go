@@ -119,7 +119,8 @@ func (n *nodeSide) static(ctx context.Context, a backends.Attachment, asked stri
 	}
 	if slices.ContainsFunc(strings.Split(address.Path, "/"),
 		func(e string) bool { return strings.EqualFold(e, share.HomeName) }) {
-		return nil, backends.Errorf(backends.Invalid, "share is %q: %s is the driver's own", address.Path, share.HomeName)
+		return nil, backends.Errorf(backends.Invalid, "share is %q: %s is the driver's own",
+			secret.Option(address.Path), share.HomeName)
 	}
 	if err := n.engine.allow(address, within); err != nil {
 		return nil, err

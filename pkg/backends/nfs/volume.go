@@ -10,6 +10,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/export"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/mountoptions"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // access returns the access of a directory on a server, for the NFS version of its class, if any.
@@ -31,7 +32,7 @@ func (m mountable) Check(filesystem string, options []string) error {
 	if filesystem != "" && filesystem != "nfs" && filesystem != "nfs4" {
 		return backends.Errorf(backends.Invalid,
 			"filesystem %q is asked for, but the volume is a directory on an NFS server: use nfs or nfs4, or name none",
-			filesystem)
+			secret.Option(filesystem))
 	}
 	if err := mountoptions.Check(options); err != nil {
 		return err

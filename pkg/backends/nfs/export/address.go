@@ -60,8 +60,8 @@ func Parse(server, path, version string) (Address, error) {
 	if version == "4" {
 		a.Version = ""
 	} else if version != "" && !slices.Contains(Versions(), version) {
-		return a, backends.Errorf(backends.Invalid, "NFS version %q is not known: use %s", version,
-			strings.Join(Versions(), ", "))
+		return a, backends.Errorf(backends.Invalid, "NFS version %q is not known: use %s",
+			secret.Option(version), strings.Join(Versions(), ", "))
 	}
 	return a, nil
 }
