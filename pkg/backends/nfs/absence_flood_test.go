@@ -47,6 +47,7 @@ func TestWhatRefusedCreationsCost(t *testing.T) {
 	w, slow := newSlowWorld(t)
 	w.quiet(onSlow("x"))
 	w.make(onSlow("earlier"))
+	w.must(w.janitors.close(t.Context())) // A refusal wakes one, whose requests come at any time.
 	const calls = 8
 	cost := func(call func()) int {
 		before := slow.Requests(t)
