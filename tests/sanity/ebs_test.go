@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
@@ -22,6 +23,7 @@ func ebsSetup(t testing.TB, access string) setup {
 	open := definition.Open
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
 		r.Configure(&o)
+		o.Config.(*ebs.Config).Timing.Settle = 2 * time.Second // A refusal takes twice that: see refusals.go.
 		instance, err := open(ctx, o)
 		if err == nil {
 			instance.Node = &diskless{instance.Node.(instanceNode), r, t.TempDir()}

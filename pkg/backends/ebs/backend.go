@@ -45,7 +45,8 @@ type backend struct {
 	dying      recent                                 // deletions whose answer was lost, by ID
 	born       recent                                 // things created a moment ago, by ID
 	told       recent                                 // things that the log has warned about, by ID
-	roomless   roomless                               // names of snapshots
+	unmade     refusals                               // volumes
+	untaken    refusals                               // snapshots
 	fulfilling flight.Group[struct{}]                 // by ID of the snapshot
 	modifying  flight.Group[outcome]                  // by ID
 	changes    changes
@@ -76,6 +77,7 @@ func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	b.snapshots = wait.New(looks, b.describeNamedSnapshots)
 	b.changes.pending = map[string]*change{}
 	b.dying.while, b.born.while, b.told.while = t.Settle, t.Settle, toldAgain
+	b.unmade.settle, b.untaken.settle = t.Settle, t.Settle
 	b.attach = attach.New(adapter{b}, attach.Options{PerNode: 16, InAll: 128, Timeout: t.Call, Settle: t.Settle,
 		Tick: t.Tick, Now: adapter{b}.now, Names: names.New(deviceNames()), Remember: 5 * t.Settle})
 	return b

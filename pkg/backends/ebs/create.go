@@ -37,30 +37,40 @@ func (b *backend) create(ctx context.Context, spec backends.Spec,
 	source func(context.Context) (origin, error)) (*backends.Volume, error) {
 	op := flight.Op{Key: spec.Name, What: "making volume " + spec.Name}
 	v, err := b.making.Do(ctx, op, func(ctx context.Context) (*backends.Volume, error) {
-		leave, err := b.pace.Enter("CreateVolume", 2*b.config.Timing.Call/3)
-		if err != nil {
-			return nil, err
-		}
-		defer leave()
-		found, err := b.findNamed(ctx, spec.Name)
-		if err != nil {
-			return nil, err
-		}
-		if found != nil {
-			return nil, b.exists(ctx, spec.Name, *found)
-		}
-		from, err := source(ctx)
-		if err != nil {
-			return nil, err
-		}
-		d, err := b.design(ctx, spec, from)
-		if err != nil {
-			return nil, err
-		}
-		m := making{b: b, name: spec.Name, design: d, asked: leave, began: time.Now()}
-		return m.run(ctx)
+		return settled(ctx, &b.unmade, spec.Name,
+			func() (*backends.Volume, error) { return b.newVolume(ctx, spec, source) })
 	})
 	return v, b.undecided(spec.Name, err)
+}
+
+// newVolume creates a volume unless a look shows one of that name.
+func (b *backend) newVolume(ctx context.Context, spec backends.Spec,
+	source func(context.Context) (origin, error)) (*backends.Volume, error) {
+	leave, err := b.pace.Enter("CreateVolume", 2*b.config.Timing.Call/3)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	began := time.Now()
+	found, err := b.findNamed(ctx, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	if found != nil {
+		b.unmade.forget(spec.Name)
+		return nil, b.exists(ctx, spec.Name, *found)
+	}
+	b.unmade.note(spec.Name, began)
+	from, err := source(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := b.design(ctx, spec, from)
+	if err != nil {
+		return nil, err
+	}
+	m := making{b: b, name: spec.Name, design: d, asked: leave, began: time.Now()}
+	return m.run(ctx)
 }
 
 // undecided makes an error non-final while a request of an earlier call may still create the volume.
@@ -115,9 +125,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 		v, err := flight.Finish(ctx, m.b.config.Timing.Call,
 			func(ctx context.Context) (reply, error) { return m.b.ask(ctx, m.design, token) })
 		m.asked()
-		if backends.Is(err, backends.Unavailable) && !throttled(err) {
-			m.b.tokens.Lose(token)
-		}
+		m.answered(token, err)
 		if codeOf(err) == "IdempotentParameterMismatch" {
 			err = m.other(ctx, token)
 		} else if err == nil {
@@ -133,9 +141,20 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 			}
 		}
 		if err != nil {
-			return nil, m.verdict(err)
+			return nil, m.verdict(ofToken(err))
 		}
 		m.b.tokens.Turn(m.name, token)
+	}
+}
+
+// answered records that the request may have created a volume, unless EC2 has refused it.
+func (m *making) answered(token string, err error) {
+	lost := backends.Is(err, backends.Unavailable) && !throttled(err)
+	if lost {
+		m.b.tokens.Lose(token)
+	}
+	if lost || err == nil {
+		m.b.unmade.forget(m.name)
 	}
 }
 

@@ -16,8 +16,9 @@ import (
 type driver struct {
 	*testing.T
 	backends.Backend
-	f    backends.Features
-	node backends.NodeBackend
+	f       backends.Features
+	node    backends.NodeBackend
+	patient bool // whether its callers set no deadline, where a test says so
 }
 
 // open starts a process.
@@ -34,7 +35,8 @@ func open(t *testing.T, w *region.Region, edit func(*ebs.Config)) driver {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return driver{t, instance.Controller, backends.Resolve(instance.Controller, instance.Node), instance.Node}
+	return driver{T: t, Backend: instance.Controller, node: instance.Node,
+		f: backends.Resolve(instance.Controller, instance.Node)}
 }
 
 func (d driver) make(name string) *backends.Volume {

@@ -3,6 +3,7 @@ package ebs
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -18,21 +19,24 @@ func (b *backend) CreateSnapshot(ctx context.Context, spec backends.SnapshotSpec
 	defer annotate(&err, "create snapshot", spec.Name)
 	return b.taking.Do(ctx, flight.Op{Key: spec.Name, What: "taking snapshot " + spec.Name},
 		func(ctx context.Context) (*backends.Snapshot, error) {
-			made, err := b.newSnapshot(ctx, spec)
-			return made, b.roomless.settled(spec.Name, b.config.Timing.Settle, err)
+			return settled(ctx, &b.untaken, spec.Name,
+				func() (*backends.Snapshot, error) { return b.newSnapshot(ctx, spec) })
 		})
 }
 
 // newSnapshot begins a snapshot unless a snapshot of that name exists.
 func (b *backend) newSnapshot(ctx context.Context, spec backends.SnapshotSpec) (*backends.Snapshot, error) {
+	began := time.Now()
 	found, err := b.having(ctx, spec.Name)
 	if err != nil {
 		return nil, err
 	}
 	if found != nil {
+		b.untaken.forget(spec.Name)
 		return nil, cmp.Or(checkWhole(*found, backends.Exists),
 			backends.Errorf(backends.Exists, "there is a snapshot %q already", spec.Name))
 	}
+	b.untaken.note(spec.Name, began)
 	v, err := b.ownVolume(ctx, spec.Volume)
 	if err != nil {
 		return nil, err
@@ -79,6 +83,7 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 	}
 	taken, err := b.appeared(ctx, spec.Name, out)
 	if err != nil {
+		b.untaken.forget(spec.Name) // It may show later.
 		return nil, false, backends.Errorf(backends.Busy, "the snapshot was asked for and does not show: ask again: %w",
 			cmp.Or(asked, err))
 	}

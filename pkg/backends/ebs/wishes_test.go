@@ -103,7 +103,8 @@ func wishesThatCannotBeFulfilled(t *testing.T) {
 	if err := take("first", &ebs.SnapshotParameters{FastZones: "region-1a"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := take("second", &ebs.SnapshotParameters{FastZones: "region-1a"}); !backends.Is(err, backends.Unavailable) {
+	if _, err := d.f.Snapshot.CreateSnapshot(within(t, time.Second), backends.SnapshotSpec{Name: "second", Volume: volume,
+		Parameters: &ebs.SnapshotParameters{FastZones: "region-1a"}}); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("beyond the quota: %v, want Unavailable while EC2 may show one of the name yet", err)
 	}
 	<-time.After(time.Minute)
@@ -151,9 +152,9 @@ func whatCannotBeFulfilledMayBeGone(t *testing.T) {
 	w.Server.SetLag(9500 * time.Millisecond) // When EC2 refuses the class's settings, it knows the snapshot everywhere.
 	w.Proxy.Script(faults.Rule{Action: "EnableFastSnapshotRestores", Kind: faults.Delay,
 		Delay: 1900 * time.Millisecond})
-	_, err := d.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle,
+	_, err := d.f.Snapshot.CreateSnapshot(within(t, 25*time.Second), backends.SnapshotSpec{Name: "s", Volume: v.Handle,
 		Parameters: &ebs.SnapshotParameters{FastZones: "region-1a"}})
-	// It is not Exhausted yet: see roomless.
+	// It is not Exhausted yet: see refusals.
 	if !backends.Is(err, backends.Unavailable) || strings.Contains(err.Error(), "still there") ||
 		len(w.Server.Snapshots()) != 0 {
 		t.Errorf("taken with %v, want Unavailable for the limit; there are %v", err, w.Server.Snapshots())

@@ -78,6 +78,13 @@ func (s *Server) SetLag(lag time.Duration) {
 	s.config.Lag = lag
 }
 
+// SetQuota changes Config.MaxVolumes, for the volumes beside the disks of instances.
+func (s *Server) SetQuota(volumes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.MaxVolumes = len(s.instances) + volumes
+}
+
 // SetSpread changes Config.Spread.
 func (s *Server) SetSpread(spread time.Duration) {
 	s.mu.Lock()
