@@ -196,7 +196,7 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 		}
 		return nil, err
 	}
-	if v, err = m.still(ctx, v, made.age); err != nil {
+	if v, err = m.still(ctx, v, made.born); err != nil {
 		m.unsure = m.unsure || !isGone(err)
 		return nil, notGone(err)
 	}
@@ -205,8 +205,8 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 
 // still returns the current volume if the token was used before the call: the volume may have failed or been deleted
 // since, or a deletion may be about to take effect.
-func (m *making) still(ctx context.Context, v types.Volume, age time.Duration) (types.Volume, error) {
-	if age <= time.Since(m.began) {
+func (m *making) still(ctx context.Context, v types.Volume, born time.Time) (types.Volume, error) {
+	if !born.Before(m.began) {
 		return v, nil
 	}
 	v, err := m.b.asOfNow(ctx, v)

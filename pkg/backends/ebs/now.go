@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"math"
 	"slices"
 	"time"
 
@@ -20,16 +19,16 @@ import (
 // reply is a volume that EC2 reports as created. For a token that was used before, it is the volume created then.
 type reply struct {
 	types.Volume
-	age time.Duration // when EC2 answered, by its own clock, up to a second less; the maximum if EC2 did not say
+	born time.Time // when it was created, by the process's clock, or up to a second later; zero if EC2 did not say
 }
 
 func (b *backend) replyOf(v types.Volume, said smithy.Metadata) reply {
 	b.bear(aws.ToString(v.VolumeId), v.CreateTime, said)
 	age, ok := ageOf(v.CreateTime, said)
 	if !ok {
-		age = math.MaxInt64
+		return reply{Volume: v}
 	}
-	return reply{v, age}
+	return reply{v, time.Now().Add(-age)}
 }
 
 // ageOf returns how old a thing was when EC2 answered, by EC2's own clock, and up to a second less. It returns false if
