@@ -64,7 +64,7 @@ func typesIn(text string) (types []backends.AccessType) {
 func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	defer annotate(&err, "detach", handle)
 	request := attach.Request{Volume: handle, Node: node}
-	v, known := b.shown.Last(handle)
+	v, known := b.shown.Lately(handle, youngOwner)
 	if !known || node == "" || b.owned(handle, v.Tags) != nil {
 		if v, err = b.volume(ctx, handle); err != nil {
 			return err

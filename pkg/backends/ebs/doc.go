@@ -7,8 +7,8 @@
 //   - A volume is created with a client token that is derived from its name. If the creation is interrupted, on either
 //     side, the volume is found by its tag, or requested again with the same token, which gives the same volume. See
 //     create.go.
-//   - The tag of a volume or snapshot names its owner. Those of other clusters are neither changed nor read: see
-//     owner.go.
+//   - The tag of a volume or snapshot names its owner, by a read of the last seconds. Those of other clusters are
+//     neither changed nor read: see owner.go.
 //   - Every request that changes something is sent once, under a deadline of its own. It is repeated only if EC2
 //     refused it for its rate. If its answer is lost, its outcome is looked up; it is never undone.
 //   - One read proves nothing: it may be older than the read before. EC2's answer to a request that changes something

@@ -2,6 +2,7 @@ package ebs
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -38,23 +39,35 @@ func (b *backend) owned(id string, tags []types.Tag) error {
 	}
 }
 
+// youngOwner is how old a read may be that shows the owner of a thing that is to be changed: an administrator may give
+// the thing to another cluster, whose data it then has.
+const youngOwner = 12 * time.Second
+
 // formerly is the ID of every cluster without a configured one in earlier versions.
 const formerly = "default"
 
 // ownVolume looks at a volume that is to be changed, or whose data are to be read. Kinds: NotFound; Denied.
 func (b *backend) ownVolume(ctx context.Context, handle string) (types.Volume, error) {
 	v, err := b.volume(ctx, handle)
+	if err == nil {
+		if _, young := b.shown.Lately(handle, youngOwner); !young { // No read shows it now.
+			v, err = b.unseen(ctx, handle)
+		}
+	}
 	if err != nil {
 		return v, err
 	}
 	return v, b.owned(aws.ToString(v.VolumeId), v.Tags)
 }
 
-// ownSnapshot is ownVolume for a snapshot.
+// ownSnapshot is ownVolume for a snapshot. Kinds: also Unavailable when no read shows it.
 func (b *backend) ownSnapshot(ctx context.Context, handle string) (types.Snapshot, error) {
 	s, err := b.snapshot(ctx, handle)
 	if err != nil {
 		return s, err
+	}
+	if _, young := b.kept.Lately(handle, youngOwner); !young {
+		return s, unseenSnapshot(handle)
 	}
 	return s, b.owned(aws.ToString(s.SnapshotId), s.Tags)
 }

@@ -261,7 +261,11 @@ func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, 
 	if s, ok := b.kept.Last(handle); ok {
 		return s, nil
 	}
-	return types.Snapshot{}, backends.Errorf(backends.Unavailable, "snapshot %q: %w: ask again", handle, errUnseen)
+	return types.Snapshot{}, unseenSnapshot(handle)
+}
+
+func unseenSnapshot(handle string) error {
+	return backends.Errorf(backends.Unavailable, "snapshot %q: %w: ask again", handle, errUnseen)
 }
 
 func noSnapshot(handle string) error {
@@ -289,7 +293,14 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 		}
 	}
 	for _, id := range append(twins, handle) { // the requested one last, so that the call can be repeated
-		if err := b.dropSnapshot(ctx, id); err != nil && (id == handle || !isGone(err)) {
+		_, err := b.oursKept(ctx, id) // The search for twins may have shown it.
+		if id != handle && backends.Is(err, backends.Denied) {
+			continue // It has been given to another cluster.
+		}
+		if err == nil {
+			err = b.dropSnapshot(ctx, id)
+		}
+		if err != nil && (id == handle || !isGone(err)) {
 			return err
 		}
 	}

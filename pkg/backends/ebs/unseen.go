@@ -37,13 +37,21 @@ func (b *backend) rememberSnapshots(snapshots []types.Snapshot, said middleware.
 	return there
 }
 
-// ours returns a volume of this cluster as it was last shown. Only its ID, owner and name may be used. It saves the
-// look before a request on which EC2 decides anyway. Kinds: NotFound; Denied.
+// ours returns a volume of this cluster as it was shown a moment ago. Only its ID, owner and name may be used. It saves
+// the look before a request on which EC2 decides anyway. Kinds: NotFound; Denied.
 func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error) {
-	if v, ok := b.shown.Last(handle); ok && b.owned(handle, v.Tags) == nil {
+	if v, ok := b.shown.Lately(handle, youngOwner); ok && b.owned(handle, v.Tags) == nil {
 		return v, nil
 	}
 	return b.ownVolume(ctx, handle)
+}
+
+// oursKept is ours for a snapshot.
+func (b *backend) oursKept(ctx context.Context, handle string) (types.Snapshot, error) {
+	if s, ok := b.kept.Lately(handle, youngOwner); ok && b.owned(handle, s.Tags) == nil {
+		return s, nil
+	}
+	return b.ownSnapshot(ctx, handle)
 }
 
 // errUnseen means that a read does not show a thing, which may be too new for it.

@@ -6,5 +6,6 @@
 // delete or detach because nothing exists proves just that. The fact is kept for longer than a read may be late, but
 // not longer: people can bring back deleted things, such as snapshots from EC2's Recycle Bin.
 //
-// The memory saves requests too: a thing's owner is not looked up again before its deletion.
+// The memory saves requests too: a thing's owner, if it was shown a moment ago, is not looked up again before its
+// deletion.
 package known

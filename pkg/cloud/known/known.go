@@ -41,10 +41,15 @@ func (t *Things[V]) Show(id string, value V) bool {
 
 // Last returns a thing as it was last shown, unless that was too long ago or the thing has ended.
 func (t *Things[V]) Last(id string) (value V, ok bool) {
+	return t.Lately(id, age)
+}
+
+// Lately returns a thing as it was last shown, unless that is longer ago than within or the thing has ended.
+func (t *Things[V]) Lately(id string, within time.Duration) (value V, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, ok := t.shown[id]
-	if !ok || time.Since(s.at) > age {
+	if !ok || time.Since(s.at) > within {
 		return value, false
 	}
 	return s.value, true

@@ -47,6 +47,13 @@ func TestWhatWasShownIsBelievedForAWhile(t *testing.T) {
 		if found := things.Which(func(n int) bool { return n > 1 }); len(found) != 1 || found[0] != 2 {
 			t.Errorf("found %v, want 2", found)
 		}
+		<-time.After(time.Minute)
+		if value, ok := things.Lately("v", time.Minute); !ok || value != 1 {
+			t.Errorf("a minute ago it was %d, %t; want 1", value, ok)
+		}
+		if value, ok := things.Lately("v", time.Minute-1); ok {
+			t.Errorf("it is still %d after less than a minute", value)
+		}
 		<-time.After(age + 1)
 		if value, ok := things.Last("v"); ok || len(things.Which(func(int) bool { return true })) != 0 {
 			t.Errorf("it is still %d after a long time", value)
