@@ -74,6 +74,28 @@ func movedThingsAreLeftAlone(t *testing.T, call string) {
 	}
 }
 
+// TestMovedSnapshotIsNotFound looks for the name of a snapshot that was given to another cluster.
+func TestMovedSnapshotIsNotFound(t *testing.T) { synctest.Test(t, movedSnapshotIsNotFound) }
+
+func movedSnapshotIsNotFound(t *testing.T) {
+	w := protectable(t, 1)
+	d := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "s", Volume: d.make("v").Handle}
+	s, err := d.f.Snapshot.CreateSnapshot(t.Context(), spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	give(t, w, "elsewhere", s.Handle)
+	<-time.After(15 * time.Second)
+	spec.Parameters = &ebs.SnapshotParameters{LockMode: "governance", LockDays: 1}
+	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), spec); !backends.Is(err, backends.NotFound) {
+		t.Errorf("found %+v, %v; want NotFound", found, err)
+	}
+	if _, mode, _ := w.Server.Protection(s.Handle); mode != "" {
+		t.Errorf("it is locked in mode %q", mode)
+	}
+}
+
 // TestOwnersAreLookedUpTogether deletes volumes that were seen a minute ago: alone, and sixteen at a time.
 func TestOwnersAreLookedUpTogether(t *testing.T) {
 	for n, most := range map[int]int{1: 1, 16: 4} {

@@ -142,10 +142,21 @@ func (b *backend) findSnapshot(ctx context.Context, name string) (found *types.S
 	if all := results[0].Value; len(all) > 0 || results[0].Err != nil {
 		return oldestSnapshot(all), true, results[0].Err
 	}
+	if found = b.remembered(name); found == nil {
+		return nil, false, nil
+	}
+	if _, young := b.kept.Lately(*found.SnapshotId, youngOwner); !young { // It may have been given to another cluster.
+		_, err = b.querySnapshots(ctx, filter("snapshot-id", *found.SnapshotId))
+	}
+	return b.remembered(name), false, err
+}
+
+// remembered returns the snapshot of that name as a read has shown it in the last minutes, or nil.
+func (b *backend) remembered(name string) *types.Snapshot {
 	return oldestSnapshot(b.kept.Which(func(s types.Snapshot) bool {
 		value, named := tag(s.Tags, snapshotNameTag)
 		return named && value == tagValue(name) && b.owned("", s.Tags) == nil
-	})), false, nil
+	}))
 }
 
 // querySnapshots reads all pages of the account's snapshots that match the filters.
