@@ -52,15 +52,18 @@ func (b *backend) newVolume(ctx context.Context, spec backends.Spec,
 	}
 	defer leave()
 	began := time.Now()
-	found, err := b.findNamed(ctx, spec.Name)
-	if err != nil {
+	found, shown, err := b.findNamed(ctx, spec.Name)
+	switch {
+	case err != nil:
 		return nil, err
+	case shown:
+		b.unmade.forget(spec.Name)
+	default:
+		b.unmade.note(spec.Name, began)
 	}
 	if found != nil {
-		b.unmade.forget(spec.Name)
 		return nil, b.exists(ctx, spec.Name, *found)
 	}
-	b.unmade.note(spec.Name, began)
 	from, err := source(ctx)
 	if err != nil {
 		return nil, err
@@ -147,13 +150,13 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	}
 }
 
-// answered records that the request may have created a volume, unless EC2 has refused it.
+// answered records that a request may have created a volume: this one, or the one that has used the token before.
 func (m *making) answered(token string, err error) {
 	lost := backends.Is(err, backends.Unavailable) && !throttled(err)
 	if lost {
 		m.b.tokens.Lose(token)
 	}
-	if lost || err == nil {
+	if lost || err == nil || codeOf(err) == "IdempotentParameterMismatch" {
 		m.b.unmade.forget(m.name)
 	}
 }

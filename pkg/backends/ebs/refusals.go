@@ -6,18 +6,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/smithy-go"
-
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 )
 
 const (
-	// mostAbsent is how many names are remembered. Others are forgotten, in no special order: their refusals become final
-	// later.
+	// mostAbsent is how many names are remembered. Beyond that, any name is forgotten: its refusals become final later.
 	mostAbsent = 10_000
 	// keepAbsent is how far apart two looks for a name may be. It is longer than a sidecar's longest pause, five minutes.
-	// After a longer pause, another controller may have served in between.
+	// Longer means that another controller may have served in between. One that served for less is not noticed.
 	keepAbsent = 10 * time.Minute
 )
 
@@ -66,12 +63,13 @@ func (r *refusals) forget(name string) {
 	delete(r.absent, name)
 }
 
-// left returns how much longer looks must show nothing of the name before its refusals are final.
-func (r *refusals) left(name string) time.Duration {
+// left returns how much longer looks must show nothing of the name before its refusals are final. It returns false if
+// no look has shown that yet, or if that has changed since.
+func (r *refusals) left(name string) (time.Duration, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := r.absent[name]
-	return 2*r.settle - a.until.Sub(a.since)
+	a, noted := r.absent[name]
+	return 2*r.settle - a.until.Sub(a.since), noted
 }
 
 // settled makes attempts to create a thing of the name until the outcome is final or open. A caller that has enough
@@ -82,14 +80,19 @@ func settled[T any](ctx context.Context, r *refusals, name string, attempt func(
 		if err == nil {
 			r.forget(name)
 		}
-		left := r.left(name)
+		left, noted := r.left(name)
 		if !isRefusal(err) || left <= 0 {
 			return made, err
 		}
+		if !noted { // Waiting does not help.
+			return made, backends.Errorf(backends.Unavailable,
+				"%w; whether a volume or snapshot has this name is not known yet: ask again", err)
+		}
 		end, limited := flight.Deadline(ctx)
 		if limited && time.Until(end) < left+r.settle/10 || rest(ctx, left) != nil {
-			return made, backends.Errorf(backends.Unavailable, "%w; EC2 may not show yet what was created under this name "+
-				"before: in %v that is certain: ask again", err, left.Round(time.Second))
+			return made, backends.Errorf(backends.Unavailable, "%w; EC2 may not show yet a volume or snapshot of this name "+
+				"that was requested before: ask again; the refusal is final if none shows for another %v", err,
+				left.Round(time.Second))
 		}
 	}
 }
@@ -107,23 +110,19 @@ func isRefusal(err error) bool {
 	}
 }
 
-// unused is EC2's refusal of a request with a client token. It proves that no request has created a volume with the
-// token.
+// unused is EC2's refusal of a request with a client token. It proves that no request had created a volume with the
+// token when EC2 answered.
 type unused struct{ error }
 
 // Unwrap returns the refusal.
 func (u unused) Unwrap() error { return u.error }
 
 // ofToken marks EC2's refusal as unused if EC2 has looked at the token: a request with the token of an existing volume
-// succeeds, or is a mismatch ("Ensuring idempotency in Amazon EC2 API requests"). Before that, EC2 checks the caller's
-// rights and the parameters themselves.
+// succeeds, or is a mismatch ("Ensuring idempotency in Amazon EC2 API requests"). EC2 may check everything else before
+// that: the caller's rights, the parameters, the zone and the source.
 func ofToken(err error) error {
-	answer, ok := errors.AsType[smithy.APIError](err)
-	if !ok || backends.KindOf(err) != kindOf(answer) {
-		return err
-	}
-	switch kindOf(answer) {
-	case backends.Exhausted, backends.NotFound, backends.OutOfRange:
+	switch codeOf(err) {
+	case "VolumeLimitExceeded", "MaxIOPSLimitExceeded", "InsufficientVolumeCapacity":
 		return unused{err}
 	default:
 		return err

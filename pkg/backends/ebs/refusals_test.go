@@ -20,7 +20,7 @@ type refusal struct {
 	cause   string // a part of the message
 }
 
-// creating returns a call that creates a volume of the spec, as soon says.
+// creating returns a call that creates a volume of the spec, with the deadline of soon.
 func creating(edit func(*backends.Spec)) func(driver, string) error {
 	return func(d driver, name string) error {
 		spec := region.Spec(name)
@@ -38,7 +38,7 @@ func (d driver) soon() context.Context {
 	return within(d.T, time.Second)
 }
 
-// restoring restores a snapshot, as soon says.
+// restoring restores a snapshot, with the deadline of soon.
 func restoring(d driver, name, snapshot string) error {
 	_, err := d.f.Snapshot.Restore(d.soon(), region.Spec(name), snapshot)
 	return err

@@ -22,7 +22,7 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 		return nil, backends.Errorf(backends.Busy, "%s is under way: ask again", what)
 	}
 	for {
-		found, err := b.findNamed(ctx, name)
+		found, _, err := b.findNamed(ctx, name)
 		if err != nil {
 			return nil, err
 		}
@@ -47,14 +47,15 @@ func (b *backend) Find(ctx context.Context, spec backends.Spec) (_ *backends.Vol
 }
 
 // findNamed returns the volume of that name, or nil when there is none. Several exist only because of two controllers,
-// or because EC2 hid one for long. All callers get the oldest one then, and the log names the others.
-func (b *backend) findNamed(ctx context.Context, name string) (*types.Volume, error) {
+// or because EC2 hid one for long. All callers get the oldest one then, and the log names the others. shown reports
+// whether EC2 shows any, even a failed one, which may be left.
+func (b *backend) findNamed(ctx context.Context, name string) (_ *types.Volume, shown bool, err error) {
 	found, err := b.named.Look(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	b.clear(ctx, found)
-	return b.oldest(name, found), nil
+	return b.oldest(name, found), len(found) > 0, nil
 }
 
 func (b *backend) oldest(name string, found []types.Volume) *types.Volume {
