@@ -19,7 +19,9 @@ import (
 // reply is a volume that EC2 reports as created. For a token that was used before, it is the volume created then.
 type reply struct {
 	types.Volume
-	born time.Time // when it was created, by the process's clock, or up to a second later; zero if EC2 did not say
+	// born is when it was created, by the process's clock, or later by the time for which the answer was under way and
+	// up to a second; zero if EC2 did not say.
+	born time.Time
 }
 
 func (b *backend) replyOf(v types.Volume, said smithy.Metadata) reply {

@@ -26,7 +26,10 @@ func controllersInTurn(t *testing.T) {
 	}
 	w.Server.SetLag(5 * time.Second)
 	made, err := second.Create(t.Context(), region.Spec("v"))
-	for undecided(err) {
+	for range 60 {
+		if !undecided(err) {
+			break
+		}
 		<-time.After(time.Second)
 		if made, err = second.Create(t.Context(), region.Spec("v")); backends.Is(err, backends.Exists) {
 			made, err = second.Find(t.Context(), region.Spec("v"))
