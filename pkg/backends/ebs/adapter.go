@@ -64,8 +64,11 @@ func (a adapter) Wait(ctx context.Context, transition, volume string,
 	return attachmentsOf(v), err
 }
 
-// Attach requests an attachment.
+// Attach requests an attachment. Kinds: also those of ours.
 func (a adapter) Attach(ctx context.Context, volume, node, name string) (began time.Time, err error) {
+	if err := a.ours(ctx, volume); err != nil {
+		return began, err
+	}
 	out, err := a.b.once.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &node, Device: &name})
 	if codeOf(err) == "InvalidParameterValue" {
 		// The form of the IDs is right, or EC2 would have answered with other codes. That leaves the device name.
@@ -76,6 +79,16 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) (began t
 		return began, a.refusal(ctx, volume, err)
 	}
 	return aws.ToTime(out.AttachTime), nil
+}
+
+// ours fails if the volume has become another cluster's while the call waited. Kinds: Denied; NotFound; Busy when that
+// is not known. Unavailable would mean that a request was sent.
+func (a adapter) ours(ctx context.Context, volume string) error {
+	_, err := a.b.ours(ctx, volume)
+	if backends.Is(err, backends.Unavailable) {
+		return backends.Errorf(backends.Busy, "whose volume %s is now is not known: ask again: %w", volume, err)
+	}
+	return err
 }
 
 // refusal returns the error of a failed request that changes something. EC2 does not carry out a request that it
@@ -91,8 +104,11 @@ func (a adapter) refusal(ctx context.Context, volume string, err error) error {
 const noInstance = "InvalidInstanceID.NotFound"
 
 // Detach requests the end of an attachment, or of any attachment if the node is empty. A volume that is not in use is
-// attached nowhere ("Error codes for the Amazon EC2 API", IncorrectState).
+// attached nowhere ("Error codes for the Amazon EC2 API", IncorrectState). Kinds: also those of ours.
 func (a adapter) Detach(ctx context.Context, volume, node string) (age time.Duration, err error) {
+	if err := a.ours(ctx, volume); err != nil {
+		return 0, err
+	}
 	out, err := a.b.once.DetachVolume(ctx, &ec2.DetachVolumeInput{VolumeId: &volume, InstanceId: text(node)})
 	switch codeOf(err) {
 	case "IncorrectState", "InvalidAttachment.NotFound":

@@ -66,7 +66,7 @@ func (b *backend) Detach(ctx context.Context, handle, node string) (err error) {
 	request := attach.Request{Volume: handle, Node: node}
 	v, known := b.shown.Lately(handle, youngOwner)
 	if !known || node == "" || b.owned(handle, v.Tags) != nil {
-		if v, err = b.volume(ctx, handle); err != nil {
+		if v, err = b.current(ctx, handle); err != nil {
 			return err
 		}
 		seen := attachmentsOf(v)

@@ -196,7 +196,7 @@ func (b *backend) change(ctx context.Context, id string) (outcome, error) {
 
 // apply makes one modification.
 func (b *backend) apply(ctx context.Context, id string, want change) (outcome, error) {
-	v, err := b.volume(ctx, id)
+	v, err := b.ownVolume(ctx, id) // Its callers have seen the owner before they waited.
 	if err != nil {
 		return outcome{}, err
 	}
@@ -211,8 +211,11 @@ func (b *backend) apply(ctx context.Context, id string, want change) (outcome, e
 	return outcome{volume: made}, err
 }
 
-// send sends the request for one modification.
+// send sends the request for one modification. Kinds: those of ours and of changed.
 func (b *backend) send(ctx context.Context, v types.Volume, want change) (types.Volume, error) {
+	if _, err := b.ours(ctx, aws.ToString(v.VolumeId)); err != nil {
+		return v, err
+	}
 	_, err := flight.Finish(ctx, b.config.Timing.Call, func(ctx context.Context) (*ec2.ModifyVolumeOutput, error) {
 		return b.once.ModifyVolume(ctx, want.request(v))
 	})

@@ -18,14 +18,14 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// give makes the things another cluster's by their tags, as an administrator does.
-func give(t *testing.T, w *region.Region, cluster string, ids ...string) {
+// give makes the things the cluster elsewhere's by their tags, as an administrator does.
+func give(t *testing.T, w *region.Region, ids ...string) {
 	t.Helper()
 	options := backends.Options{Config: ebs.Definition().NewConfig()}
 	w.Configure(&options)
 	_, err := ec2.NewFromConfig(options.Config.(*ebs.Config).AWS).CreateTags(t.Context(), &ec2.CreateTagsInput{
 		Resources: ids,
-		Tags:      []types.Tag{{Key: aws.String("ebs.csi.stowage.dev/cluster"), Value: aws.String(cluster)}},
+		Tags:      []types.Tag{{Key: aws.String("ebs.csi.stowage.dev/cluster"), Value: aws.String("elsewhere")}},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func movedThingsAreLeftAlone(t *testing.T, call string) {
 			t.Fatal(err)
 		}
 	}
-	give(t, w, "elsewhere", v, s.Handle)
+	give(t, w, v, s.Handle)
 	<-time.After(15 * time.Second)
 	before := fmt.Sprint(w.Server.Volumes(), w.Server.Snapshots())
 	run, ok := calls[call]
@@ -85,7 +85,7 @@ func movedSnapshotIsNotFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	give(t, w, "elsewhere", s.Handle)
+	give(t, w, s.Handle)
 	<-time.After(15 * time.Second)
 	spec.Parameters = &ebs.SnapshotParameters{LockMode: "governance", LockDays: 1}
 	if found, err := d.f.Snapshot.FindSnapshot(t.Context(), spec); !backends.Is(err, backends.NotFound) {
@@ -98,7 +98,7 @@ func movedSnapshotIsNotFound(t *testing.T) {
 
 // TestOwnersAreLookedUpTogether deletes volumes that were seen a minute ago: alone, and sixteen at a time.
 func TestOwnersAreLookedUpTogether(t *testing.T) {
-	for n, most := range map[int]int{1: 1, 16: 4} {
+	for n, most := range map[int]int{1: 1, 16: 8} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { ownersAreLookedUpTogether(t, n, most) })
 		})

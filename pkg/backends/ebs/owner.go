@@ -1,10 +1,10 @@
 package ebs
 
 import (
+	"cmp"
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -46,30 +46,47 @@ const youngOwner = 12 * time.Second
 // formerly is the ID of every cluster without a configured one in earlier versions.
 const formerly = "default"
 
-// ownVolume looks at a volume that is to be changed, or whose data are to be read. Kinds: NotFound; Denied.
-func (b *backend) ownVolume(ctx context.Context, handle string) (types.Volume, error) {
+// current looks at a volume of which the owner is to be known. Unlike volume, it waits if no read shows the volume now.
+// Kinds: those of volume.
+func (b *backend) current(ctx context.Context, handle string) (types.Volume, error) {
 	v, err := b.volume(ctx, handle)
-	if err == nil {
-		if _, young := b.shown.Lately(handle, youngOwner); !young { // No read shows it now.
-			v, err = b.unseen(ctx, handle)
-		}
-	}
 	if err != nil {
 		return v, err
 	}
-	return v, b.owned(aws.ToString(v.VolumeId), v.Tags)
+	if _, young := b.shown.Lately(handle, youngOwner); young {
+		return v, nil
+	}
+	return b.shows(ctx, handle) // volume has asked whether it is gone
 }
 
-// ownSnapshot is ownVolume for a snapshot. Kinds: also Unavailable when no read shows it.
+// ownVolume looks at a volume that is to be changed, or whose data are to be read. Kinds: Denied; NotFound; Busy and
+// Unavailable when EC2 does not show it yet, or does not answer.
+func (b *backend) ownVolume(ctx context.Context, handle string) (types.Volume, error) {
+	v, err := b.current(ctx, handle)
+	if err != nil {
+		return v, err
+	}
+	last, ok := b.shown.Last(handle) // Another call's read may be newer.
+	if !ok {
+		last = v
+	}
+	return v, cmp.Or(b.owned(handle, v.Tags), b.owned(handle, last.Tags))
+}
+
+// ownSnapshot is ownVolume for a snapshot.
 func (b *backend) ownSnapshot(ctx context.Context, handle string) (types.Snapshot, error) {
 	s, err := b.snapshot(ctx, handle)
 	if err != nil {
 		return s, err
 	}
-	if _, young := b.kept.Lately(handle, youngOwner); !young {
+	last, young := b.kept.Lately(handle, youngOwner)
+	switch {
+	case !young && b.refused(ctx, handle):
+		return s, noSnapshot(handle)
+	case !young:
 		return s, unseenSnapshot(handle)
 	}
-	return s, b.owned(aws.ToString(s.SnapshotId), s.Tags)
+	return s, cmp.Or(b.owned(handle, s.Tags), b.owned(handle, last.Tags))
 }
 
 // identifyCluster finds out the cluster's ID unless it is configured. Kinds: Invalid.

@@ -217,6 +217,9 @@ func (b *backend) FindSnapshot(ctx context.Context, spec backends.SnapshotSpec) 
 		if err != nil {
 			return nil, err
 		}
+		if err := b.oursKept(ctx, aws.ToString(found.SnapshotId)); err != nil {
+			return nil, backends.Errorf(backends.Unavailable, "whose the snapshot is now is not known: ask again: %w", err)
+		}
 		if err := b.fulfil(ctx, aws.ToString(found.SnapshotId), p); err != nil {
 			// A caller that gets a final error forgets the snapshot.
 			return nil, backends.Errorf(backends.Unavailable, "the snapshot is there, but not as its class wants: %w", err)
@@ -304,7 +307,7 @@ func (b *backend) DeleteSnapshot(ctx context.Context, handle string) (err error)
 		}
 	}
 	for _, id := range append(twins, handle) { // the requested one last, so that the call can be repeated
-		_, err := b.oursKept(ctx, id) // The search for twins may have shown it.
+		err := b.oursKept(ctx, id) // The search for twins may have shown it.
 		if id != handle && backends.Is(err, backends.Denied) {
 			continue // It has been given to another cluster.
 		}

@@ -38,7 +38,7 @@ func (b *backend) rememberSnapshots(snapshots []types.Snapshot, said middleware.
 }
 
 // ours returns a volume of this cluster as it was shown a moment ago. Only its ID, owner and name may be used. It saves
-// the look before a request on which EC2 decides anyway. Kinds: NotFound; Denied.
+// the look before a request on which EC2 decides anyway. Kinds: those of ownVolume.
 func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error) {
 	if v, ok := b.shown.Lately(handle, youngOwner); ok && b.owned(handle, v.Tags) == nil {
 		return v, nil
@@ -46,12 +46,13 @@ func (b *backend) ours(ctx context.Context, handle string) (types.Volume, error)
 	return b.ownVolume(ctx, handle)
 }
 
-// oursKept is ours for a snapshot.
-func (b *backend) oursKept(ctx context.Context, handle string) (types.Snapshot, error) {
+// oursKept fails for a snapshot that is not this cluster's, as it was shown a moment ago. Kinds: those of ownSnapshot.
+func (b *backend) oursKept(ctx context.Context, handle string) error {
 	if s, ok := b.kept.Lately(handle, youngOwner); ok && b.owned(handle, s.Tags) == nil {
-		return s, nil
+		return nil
 	}
-	return b.ownSnapshot(ctx, handle)
+	_, err := b.ownSnapshot(ctx, handle)
+	return err
 }
 
 // errUnseen means that a read does not show a thing, which may be too new for it.
@@ -72,6 +73,11 @@ func (b *backend) unseen(ctx context.Context, handle string) (types.Volume, erro
 	if b.refused(ctx, handle) {
 		return types.Volume{}, noVolume(handle)
 	}
+	return b.shows(ctx, handle)
+}
+
+// shows is unseen for a volume of which EC2 has just not said that it is gone.
+func (b *backend) shows(ctx context.Context, handle string) (types.Volume, error) {
 	return b.volumes.Until(ctx, "appear", handle, func(_ types.Volume, err error) (bool, error) { return err == nil, err })
 }
 

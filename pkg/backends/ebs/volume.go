@@ -144,7 +144,11 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 	}
 	err = b.askDelete(ctx, handle)
 	if backends.Is(err, backends.Unavailable) && !throttled(err) && ctx.Err() == nil {
-		err = b.askDelete(ctx, handle) // The answer may have been lost; repeating the request does no harm.
+		// The answer may have been lost. Repeating the request does no harm while the volume is this cluster's.
+		if _, err = b.ours(ctx, handle); err == nil {
+			err = b.askDelete(ctx, handle)
+		}
+		err = notGone(err)
 	}
 	if backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable) {
 		if _, look := b.volumes.Look(ctx, handle); isGone(look) {
