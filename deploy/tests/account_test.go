@@ -208,20 +208,35 @@ func offers(user string, serves bool) map[string]allowance {
 // verdicts returns a function that evaluates the policies in force for a change. Each policy is compiled once.
 func verdicts(t *testing.T, objects []object) func(change) string {
 	t.Helper()
-	compiled := map[string][]validating.Validator{}
+	type compiled struct {
+		policy    *admissionregistrationv1.ValidatingAdmissionPolicy
+		validator validating.Validator
+	}
+	all := map[string][]compiled{}
 	return func(c change) (refusal string) {
 		of := c.resource + "/" + c.sub
-		if _, ok := compiled[of]; !ok {
-			compiled[of] = nil
+		if _, ok := all[of]; !ok {
+			all[of] = nil
 			for _, policy := range policies(t, objects, c.resource, c.sub) {
-				compiled[of] = append(compiled[of], validator(t, policy))
+				all[of] = append(all[of], compiled{policy, validator(t, policy)})
 			}
 		}
-		for _, v := range compiled[of] {
-			refusal += refused(t, v, c)
+		for _, one := range all[of] {
+			if covers(one.policy, c) {
+				refusal += refused(t, one.validator, c)
+			}
 		}
 		return refusal
 	}
+}
+
+// covers reports whether a policy for the resource of a change is also for its operation.
+func covers(policy *admissionregistrationv1.ValidatingAdmissionPolicy, c change) bool {
+	return slices.ContainsFunc(policy.Spec.MatchConstraints.ResourceRules,
+		func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
+			return slices.Contains(rule.Resources, c.path()) && (slices.Contains(rule.Operations, "*") ||
+				slices.Contains(rule.Operations, admissionregistrationv1.OperationType(c.operation())))
+		})
 }
 
 // policies returns the policies in force for updates of a resource, except those with parameters.

@@ -2,6 +2,7 @@ package tests
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -87,6 +88,19 @@ func validator(t *testing.T, policy *admissionregistrationv1.ValidatingAdmission
 		policy.Spec.FailurePolicy, nil)
 }
 
+// path returns the resource with its subresource, as policies name it.
+func (c change) path() string { return strings.TrimSuffix(c.resource+"/"+c.sub, "/") }
+
+func (c change) operation() admission.Operation {
+	switch {
+	case c.before == nil:
+		return admission.Create
+	case c.after == nil:
+		return admission.Delete
+	}
+	return admission.Update
+}
+
 func (c change) gvr() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Version: "v1", Resource: c.resource}
 }
@@ -94,20 +108,16 @@ func (c change) gvr() schema.GroupVersionResource {
 func (c change) attributes() *admission.VersionedAttributes {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{
 		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node",
-		"pods":                   "Pod",
-		"volumeattachments":      "VolumeAttachment",
+		"pods":                  "Pod",
+		"volumeattachments":     "VolumeAttachment",
+		"storageclasses":        "StorageClass",
+		"volumesnapshotclasses": "VolumeSnapshotClass", "volumegroupsnapshotclasses": "VolumeGroupSnapshotClass",
 		"volumesnapshotcontents": "VolumeSnapshotContent", "volumegroupsnapshotcontents": "VolumeGroupSnapshotContent",
 	}[c.resource]}
-	before, after, operation := content(c.before), content(c.after), admission.Update
-	switch {
-	case c.before == nil:
-		operation = admission.Create
-	case c.after == nil:
-		operation = admission.Delete
-	}
+	before, after := content(c.before), content(c.after)
 	who := &user.DefaultInfo{Name: c.user}
-	attributes := admission.NewAttributesRecord(after, before, kind, "default", "x", c.gvr(), c.sub, operation, nil, false,
-		who)
+	attributes := admission.NewAttributesRecord(after, before, kind, "default", "x", c.gvr(), c.sub, c.operation(), nil,
+		false, who)
 	versioned := &admission.VersionedAttributes{Attributes: attributes, VersionedKind: kind}
 	versioned.VersionedObject.Set(after)
 	versioned.VersionedOldObject.Set(before)
