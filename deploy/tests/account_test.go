@@ -96,6 +96,8 @@ func allowances(in install) map[string]allowance {
 		"write another's group": {write("volumegroupsnapshotcontents", "", snapshot("other.example"), snapshot(driver)),
 			false, false},
 		"protect a clone's source": {write(pvc, "", plain, claim(driver, nil, nil, protection)), true, true},
+		"protect another's clone's source": {write(pvc, "", foreign, claim("other.example", nil, nil, protection)), true,
+			true},
 		"protect it no more": {write(pvc, "", claim("", nil, nil, "a", protection), claim("", nil, nil, "a")), true,
 			true},
 		"give back to scheduler": {write(pvc, "", claim(driver, map[string]any{node: "a"}, nil), plain), true, true},
