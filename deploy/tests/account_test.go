@@ -39,7 +39,9 @@ type allowance struct {
 	alone, managed bool
 }
 
-func volume(source map[string]any) map[string]any { return map[string]any{"spec": source} }
+func volume(source map[string]any) map[string]any {
+	return map[string]any{"metadata": map[string]any{"name": "x"}, "spec": source}
+}
 
 // claim returns a claim of a driver with changed annotations, fields of the spec, and finalizers.
 func claim(driver string, annotations map[string]any, spec map[string]any, finalizers ...any) map[string]any {

@@ -108,10 +108,9 @@ func (c change) gvr() schema.GroupVersionResource {
 func (c change) attributes() *admission.VersionedAttributes {
 	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{
 		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node",
-		"pods":                  "Pod",
-		"volumeattachments":     "VolumeAttachment",
-		"storageclasses":        "StorageClass",
-		"volumesnapshotclasses": "VolumeSnapshotClass", "volumegroupsnapshotclasses": "VolumeGroupSnapshotClass",
+		"pods": "Pod", "volumeattachments": "VolumeAttachment", "storageclasses": "StorageClass",
+		"volumesnapshots": "VolumeSnapshot", "volumesnapshotclasses": "VolumeSnapshotClass",
+		"volumegroupsnapshotclasses": "VolumeGroupSnapshotClass", "configmaps": "ConfigMap",
 		"volumesnapshotcontents": "VolumeSnapshotContent", "volumegroupsnapshotcontents": "VolumeGroupSnapshotContent",
 	}[c.resource]}
 	before, after := content(c.before), content(c.after)

@@ -7,12 +7,12 @@ import (
 )
 
 // fields are the fields of an object.
-type fields map[string]any
+type fields = map[string]any
 
-// annotated returns the object with annotations.
-func (o fields) annotated(pairs fields) fields {
+// withAnnotations returns an object with other annotations.
+func withAnnotations(o, pairs fields) fields {
 	all := maps.Clone(o)
-	all["metadata"] = map[string]any{"name": "x", "annotations": map[string]any(pairs)}
+	all["metadata"] = fields{"name": "x", "annotations": pairs}
 	return all
 }
 
@@ -42,7 +42,7 @@ func secretive(driver string) map[string]allowance {
 		"controllerExpandSecretRef", "nodeExpandSecretRef"} {
 		row("make a volume with "+name, pv, nil, of(driver, name), false)
 		row("add "+name, pv, of(driver), of(driver, name), false)
-		row("change a volume with "+name, pv, of(driver, name), of(driver, name).annotated(fields{"a": "b"}), true)
+		row("change a volume with "+name, pv, of(driver, name), withAnnotations(of(driver, name), fields{"a": "b"}), true)
 		row("remove "+name, pv, of(driver, name), of(driver), true)
 		row("another's volume with "+name, pv, nil, of("other.example", name), true)
 	}
@@ -51,12 +51,12 @@ func secretive(driver string) map[string]allowance {
 	other["spec"] = map[string]any{"csi": map[string]any{"driver": driver, node: map[string]any{"name": "b"}}}
 	row("name another secret", pv, of(driver, node), other, false)
 	const annotation = "volume.kubernetes.io/provisioner-deletion-secret-name"
-	row("as csi-provisioner makes it", pv, nil, of(driver).annotated(fields{annotation: "", annotation + "space": ""}),
-		true)
-	row("a secret for its deletion", pv, nil, of(driver).annotated(fields{annotation: "a"}), false)
-	row("such a volume's finalizer", pv, of(driver).annotated(fields{annotation: "a"}),
-		of(driver).annotated(fields{annotation: "a"}), true)
-	row("somebody's annotation", pv, nil, of(driver).annotated(fields{"example.com/secret-name": "a"}), true)
+	row("as csi-provisioner makes it", pv, nil,
+		withAnnotations(of(driver), fields{annotation: "", annotation + "space": ""}), true)
+	row("a secret for its deletion", pv, nil, withAnnotations(of(driver), fields{annotation: "a"}), false)
+	row("such a volume's finalizer", pv, withAnnotations(of(driver), fields{annotation: "a"}),
+		withAnnotations(of(driver), fields{annotation: "a"}), true)
+	row("somebody's annotation", pv, nil, withAnnotations(of(driver), fields{"example.com/secret-name": "a"}), true)
 	row("a volume of the host", pv, nil, volume(map[string]any{"hostPath": map[string]any{"path": "/"}}), true)
 	for resource, field := range map[string]string{"storageclasses": "provisioner", "volumesnapshotclasses": "driver",
 		"volumegroupsnapshotclasses": "driver"} {
@@ -67,7 +67,7 @@ func secretive(driver string) map[string]allowance {
 			named := class(field, driver, key)
 			row("make one of "+resource+" with "+key, resource, nil, named, false)
 			row("add "+key+" to one of "+resource, resource, plain, named, false)
-			row("change one of "+resource+" with "+key, resource, named, named.annotated(fields{"a": "b"}), true)
+			row("change one of "+resource+" with "+key, resource, named, withAnnotations(named, fields{"a": "b"}), true)
 			row("make another's "+resource+" with "+key, resource, nil, class(field, "other.example", key), true)
 			row("take over one of "+resource+" with "+key, resource, class(field, "other.example", key), named, false)
 		}
