@@ -22,7 +22,7 @@ import (
 // change is a request to the API server.
 type change struct {
 	user, resource, sub string
-	before, after       map[string]any // nil if the object does not exist
+	before, after       map[string]any // nil if the object does not exist; of version v1 unless they say otherwise
 }
 
 // refusal returns the policy's refusal of a change, by the API server's own evaluation, or an empty string if the
@@ -102,11 +102,18 @@ func (c change) operation() admission.Operation {
 }
 
 func (c change) gvr() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Version: "v1", Resource: c.resource}
+	return schema.GroupVersionResource{Version: c.version(), Resource: c.resource}
+}
+
+func (c change) version() string {
+	if of, is := c.after["apiVersion"].(string); is {
+		return of[strings.LastIndex(of, "/")+1:]
+	}
+	return "v1"
 }
 
 func (c change) attributes() *admission.VersionedAttributes {
-	kind := schema.GroupVersionKind{Version: "v1", Kind: map[string]string{
+	kind := schema.GroupVersionKind{Version: c.version(), Kind: map[string]string{
 		"persistentvolumes": "PersistentVolume", "persistentvolumeclaims": "PersistentVolumeClaim", "nodes": "Node",
 		"pods": "Pod", "volumeattachments": "VolumeAttachment", "storageclasses": "StorageClass",
 		"volumesnapshots": "VolumeSnapshot", "volumesnapshotclasses": "VolumeSnapshotClass",

@@ -66,6 +66,10 @@ func snapshots(in install) map[string]allowance {
 			content(nil, nil, fields{of.handle: "a", "readyToUse": true}), true)
 		row("is deleted, "+resource, resource, "status", content(deleting(of.protection), nil, fields{of.handle: "a"}),
 			content(deleting(of.protection), nil, fields{}), true)
+		unfinished := annotated(of.mark)
+		maps.Copy(unfinished, deleting(of.protection))
+		row("finish what is being deleted, "+resource, resource, "status", content(unfinished, nil, nil),
+			content(unfinished, nil, fields{of.handle: "a"}), true)
 		row("release, "+resource, resource, "", content(deleting("b", of.protection), nil, nil),
 			content(deleting("b"), nil, nil), true)
 		row("release what stays, "+resource, resource, "", content(fields{"finalizers": []any{of.protection}}, nil, nil),
@@ -84,6 +88,22 @@ func snapshots(in install) map[string]allowance {
 		row("a label, "+resource, resource, "", plain, content(fields{"labels": fields{"a": "b"}}, nil, nil), false)
 		row("make one with a secret, "+resource, resource, "", nil, content(annotated(deletionSecret), nil, nil), false)
 		row("name a secret, "+resource, resource, "", plain, content(annotated(groupsSecret), nil, nil), false)
+	}
+	both := fields{"snapshotHandle": "a", "volumeGroupSnapshotHandle": "b"}
+	row("a member is ready", snapshotContents, "status", content(nil, nil, both),
+		content(nil, nil, fields{"snapshotHandle": "a", "volumeGroupSnapshotHandle": "b", "readyToUse": true}), true)
+	members := []any{fields{"snapshotHandle": "a"}}
+	row("a group is deleted, and keeps its list", groupContents, "status", content(deleting(groupBound), nil,
+		fields{"volumeGroupSnapshotHandle": "a", "volumeSnapshotInfoList": members}),
+		content(deleting(groupBound), nil, fields{"volumeSnapshotInfoList": members}), true)
+	for version, allowed := range map[string]bool{"v1": true, "v1beta2": true, "v1beta1": false} {
+		group := func(status fields) fields {
+			all := content(nil, nil, status)
+			all["apiVersion"] = "groupsnapshot.storage.k8s.io/" + version
+			return all
+		}
+		row("a group's status in "+version, groupContents, "status", group(fields{}), group(fields{"readyToUse": true}),
+			allowed)
 	}
 	row("name another snapshot of a group", groupContents, "status",
 		content(nil, nil, fields{"volumeSnapshotInfoList": []any{fields{"snapshotHandle": "a"}}}),
