@@ -54,6 +54,8 @@ func secretive(driver string) map[string]allowance {
 	row("as csi-provisioner makes it", pv, nil,
 		withAnnotations(of(driver), fields{annotation: "", annotation + "space": ""}), true)
 	row("a secret for its deletion", pv, nil, withAnnotations(of(driver), fields{annotation: "a"}), false)
+	rows["a secret for its deletion, with its status"] = allowance{change{"admin", pv, "status", of(driver),
+		withAnnotations(of(driver), fields{annotation: "a"})}, false, false}
 	row("such a volume's finalizer", pv, withAnnotations(of(driver), fields{annotation: "a"}),
 		withAnnotations(of(driver), fields{annotation: "a"}), true)
 	row("somebody's annotation", pv, nil, withAnnotations(of(driver), fields{"example.com/secret-name": "a"}), true)

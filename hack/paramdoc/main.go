@@ -11,6 +11,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params/paramdoc"
 )
 
+// secrets says what becomes of the keys that name Secrets, all of which are ignored.
+const secrets = "The driver ignores the keys that name Secrets. In a cluster with the installed policies, the API\n" +
+	"server refuses a new class with one of them ([install](guides/install.md))."
+
 func main() {
 	if err := paramdoc.Render(os.Stdout, sections(all.Registry())); err != nil {
 		fmt.Fprintln(os.Stderr, "paramdoc:", err)
@@ -29,10 +33,11 @@ func sections(registry backends.Registry) []paramdoc.Section {
 		Target: &params.Conversion{},
 	}, {
 		Title:  "Every backend: what the sidecars add",
-		Intro:  "With `--extra-create-metadata` and the like. A class need not name them.",
+		Intro:  "With `--extra-create-metadata` and the like. A class need not name them.\n\n" + secrets,
 		Target: &params.Metadata{},
 	}, {
 		Title:  "Every backend: what csi-snapshotter adds",
+		Intro:  secrets,
 		Target: &params.SnapshotMetadata{},
 	}}
 	for _, definition := range registry {
