@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/machines"
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/pools"
+	"github.com/stowage-csi/stowage/pkg/uses"
 	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
@@ -142,6 +143,9 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 	}
 	s.ends = append(s.ends, volumes.Close)
 	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
+	if s.features.Release != nil { // Otherwise a lost record leaves no trace of the use.
+		register(s.grpc, uses.Service, uses.Method, useServer{volumes}.get)
+	}
 	return volumes, nil
 }
 

@@ -20,14 +20,7 @@ func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 	if record.Empty() {
 		return nil
 	}
-	record, live := s.livePublications(ctx, record)
-	var places []string
-	for _, target := range live {
-		places = append(places, "published at "+target)
-	}
-	if record.Staged != nil && s.mayBeStaged(ctx, *record.Staged) {
-		places = append(places, "staged at "+record.Staged.Path)
-	}
+	places := s.placesOf(ctx, record)
 	if len(places) == 0 {
 		s.drop(ctx, ledger.Record{Volume: volume})
 		return nil
@@ -35,6 +28,29 @@ func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 	return failed("delete", volume, backends.Errorf(backends.InUse,
 		"it is in use on node %q, %s: unpublish and unstage it first",
 		s.nodeID, strings.Join(places, ", ")))
+}
+
+// InUse returns where the volume is staged or published on this node, or may be after an interrupted call; "" if it is
+// not in use. A use that begins during the call may be missing. The backend, which must be a Releaser, is asked, too:
+// its note of the use stays if this node's records are lost. InUse changes nothing, and needs no lock.
+func (s *Service) InUse(ctx context.Context, volume string) string {
+	places := s.placesOf(ctx, s.ledger.Get(volume))
+	if len(places) == 0 && s.features.Release.Used(ctx, volume) {
+		return "noted as in use by the storage, without a record of where"
+	}
+	return strings.Join(places, ", ")
+}
+
+// placesOf returns where a volume with the record is staged or published, or may be.
+func (s *Service) placesOf(ctx context.Context, record ledger.Record) (places []string) {
+	record, live := s.livePublications(ctx, record)
+	for _, target := range live {
+		places = append(places, "published at "+target)
+	}
+	if record.Staged != nil && s.mayBeStaged(ctx, *record.Staged) {
+		places = append(places, "staged at "+record.Staged.Path)
+	}
+	return places
 }
 
 // mayBeStaged reports whether anything of a staging exists, or may exist.
