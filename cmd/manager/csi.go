@@ -35,7 +35,7 @@ func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Lo
 	definition := local.Definition()
 	name := definition.DriverName()
 	master, err := localvolume.Add(m, localvolume.Options{
-		Namespace: o.namespace, TopologyKey: local.TopologyKey(name), Handle: local.Handle,
+		Namespace: o.namespace, Driver: name, TopologyKey: local.TopologyKey(name), Handle: local.Handle,
 		SnapshotHandle: local.SnapshotHandle, GroupHandle: local.GroupHandle,
 		MemberHandle: local.MemberHandle, Access: local.Access, NewMutable: definition.NewMutable, Log: log,
 	})

@@ -31,8 +31,8 @@ func volumeWorkerCommand() *cobra.Command {
 		Use:   "volume-worker",
 		Short: "Have a node's own driver make the local volumes of a cluster",
 		Long: `Have 'stowage standalone' on this node make, grow, modify and delete the LocalVolumes of the node, take and
-delete its LocalSnapshots and LocalSnapshotGroups, and report its pools in the status of the node's NodeStorage. It
-needs no rights on the node but to its driver's socket.`,
+delete its LocalSnapshots and LocalSnapshotGroups, and report its pools in the status of the node's NodeStorage. If the
+master asks, it reports whether the node uses a volume. It needs no rights on the node but to its driver's socket.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}

@@ -193,6 +193,29 @@ type VolumeStatus struct {
 	//
 	// +optional
 	NodeExpansion bool `json:"nodeExpansion,omitempty"`
+
+	// Use is the answer to the last question whether the node uses the volume; none if nobody asked.
+	//
+	// +optional
+	Use *VolumeUse `json:"use,omitempty"`
+}
+
+// VolumeUse says whether a node uses a volume.
+type VolumeUse struct {
+	// Question is the value of UseQuestionAnnotation that is answered. The driver was asked after the worker had read it.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Question string `json:"question"`
+
+	// InUse says that the volume is staged or published on the node, or may be.
+	InUse bool `json:"inUse"`
+
+	// Message says for people where it is in use, or why that is not known.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
 }
 
 // Ordered returns the order of the LocalVolume and what came of it.

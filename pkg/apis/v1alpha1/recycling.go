@@ -1,5 +1,7 @@
 package v1alpha1
 
+import "encoding/json"
+
 // The names that the recycler reads and writes.
 const (
 	// RecycleAnnotation of a PersistentVolume of policy Retain, with the value "true", has it scrubbed and made Available
@@ -9,6 +11,10 @@ const (
 	// RecyclingAnnotation of a PersistentVolume says how far its recycling is. As a label of a scrub claim or pod it is
 	// the volume's UID.
 	RecyclingAnnotation = "stowage.dev/recycling"
+
+	// UseQuestionAnnotation of a LocalVolume asks its node's worker whether the node uses the volume. The worker answers
+	// in the status. The master writes it, with the UseQuestion of the PersistentVolume that is being recycled.
+	UseQuestionAnnotation = "stowage.dev/use-question"
 
 	// RecycledVolumeAnnotation names the PersistentVolume of a scrub claim or pod.
 	RecycledVolumeAnnotation = "stowage.dev/recycled-volume"
@@ -23,3 +29,16 @@ const (
 	// NoClass is the key of volumes without a class. No class has such a name.
 	NoClass = "_"
 )
+
+// UseQuestion returns the question whether a node uses the volume whose RecyclingAnnotation has this value; "" if there
+// is none. Each state of each scrub has a question of its own: its answer is newer than the state.
+func UseQuestion(recycling string) string {
+	var record struct {
+		Name  string `json:"name"`
+		State string `json:"state"`
+	}
+	if err := json.Unmarshal([]byte(recycling), &record); err != nil || record.Name == "" {
+		return ""
+	}
+	return record.Name + "/" + record.State
+}

@@ -19,6 +19,7 @@ const finalizer = v1alpha1.LocalVolumeFinalizer
 // Options of the master.
 type Options struct {
 	Namespace      string                                // of the orders and the NodeStorages
+	Driver         string                                // the name of the CSI driver
 	TopologyKey    string                                // the key of a volume's only topology segment: its node
 	Handle         func(name string) string              // derives a volume's handle as a node's driver does
 	SnapshotHandle func(name string) string              // derives a snapshot's handle, likewise
@@ -48,7 +49,8 @@ func Add(m ctrl.Manager, o Options) (*Master, error) {
 	}
 	master := New(o, m.GetClient(), m.GetAPIReader(), m.GetClient())
 	return master, errors.Join(master.volumes.add(m, "localvolume"), master.snapshots.add(m, "localsnapshot"),
-		master.groups.add(m, "localsnapshotgroup"))
+		master.groups.add(m, "localsnapshotgroup"),
+		NewQuestions(o.Namespace, o.Driver, m.GetClient(), m.GetAPIReader(), m.GetClient()).add(m))
 }
 
 // add adds the news and the janitor to the controllers that m runs.

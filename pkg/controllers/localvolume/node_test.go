@@ -17,6 +17,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient/csiclienttest"
 	"github.com/stowage-csi/stowage/pkg/controllers/volumeworker"
 	"github.com/stowage-csi/stowage/pkg/pools"
+	"github.com/stowage-csi/stowage/pkg/uses"
 )
 
 // node is a node: its driver, which gives the same guarantees as the real one, and its worker.
@@ -276,6 +277,8 @@ func (n *node) remove(ctx context.Context, things map[string]thing, handle strin
 	})
 	return err
 }
+
+func (n *node) Use(context.Context, string) (uses.Use, error) { return uses.Use{}, nil }
 
 func (n *node) Pools(context.Context) ([]pools.Pool, error) {
 	n.mu.Lock()

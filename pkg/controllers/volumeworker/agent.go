@@ -20,6 +20,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/pools"
+	"github.com/stowage-csi/stowage/pkg/uses"
 )
 
 // Driver is the node's own driver. csiclient.Client implements it.
@@ -28,6 +29,7 @@ type Driver interface {
 	snapshotDriver
 	groupDriver
 	Pools(ctx context.Context) ([]pools.Pool, error)
+	Use(ctx context.Context, handle string) (uses.Use, error)
 }
 
 // Options of the worker.
@@ -48,6 +50,8 @@ func Add(m ctrl.Manager, o Options) error {
 	}
 	live, write := m.GetAPIReader(), m.GetClient()
 	return errors.Join(
+		ctrl.NewControllerManagedBy(m).Named("useworker").For(&v1alpha1.LocalVolume{}).
+			Complete(NewUseReporter(o, m.GetClient(), write)),
 		add(m, "volumeworker", Volumes(o, live, write), reporter.hurry),
 		add(m, "snapshotworker", Snapshots(o, live, write), reporter.hurry),
 		add(m, "groupworker", Groups(o, live, write), reporter.hurry),

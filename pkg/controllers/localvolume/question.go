@@ -1,0 +1,70 @@
+package localvolume
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+)
+
+// Questions passes the recycler's questions on to the workers: whether the node uses a volume that is being recycled.
+// The recycler's record on a PersistentVolume is the question. A worker reads no PersistentVolumes, and the recycler
+// writes no LocalVolumes.
+type Questions struct {
+	namespace, driver string
+	cache             client.Reader
+	live              client.Reader // bypasses the cache
+	write             client.Client
+}
+
+// NewQuestions returns Questions about the volumes of a driver, whose LocalVolumes are in the namespace.
+func NewQuestions(namespace, driver string, cache, live client.Reader, write client.Client) *Questions {
+	return &Questions{namespace: namespace, driver: driver, cache: cache, live: live, write: write}
+}
+
+// add adds the questions to the controllers that m runs.
+func (q *Questions) add(m ctrl.Manager) error {
+	asks := predicate.NewPredicateFuncs(func(o client.Object) bool {
+		pv, ok := o.(*corev1.PersistentVolume)
+		return ok && q.of(pv) != ""
+	})
+	return ctrl.NewControllerManagedBy(m).Named("localvolume-questions").
+		For(&corev1.PersistentVolume{}, builder.WithPredicates(asks)).Complete(q)
+}
+
+// of returns the question about a PersistentVolume, or "".
+func (q *Questions) of(pv *corev1.PersistentVolume) string {
+	if pv.Spec.CSI == nil || pv.Spec.CSI.Driver != q.driver {
+		return ""
+	}
+	return v1alpha1.UseQuestion(pv.Annotations[v1alpha1.RecyclingAnnotation])
+}
+
+// Reconcile passes on the question about one PersistentVolume. The question is read past the cache and after the
+// LocalVolume: a master that has lost the lease replaces no newer question.
+func (q *Questions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	pv := &corev1.PersistentVolume{}
+	if err := q.cache.Get(ctx, request.NamespacedName, pv); err != nil || q.of(pv) == "" {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	o := &v1alpha1.LocalVolume{}
+	key := client.ObjectKey{Namespace: q.namespace, Name: pv.Spec.CSI.VolumeHandle}
+	if err := q.live.Get(ctx, key, o); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if err := q.live.Get(ctx, request.NamespacedName, pv); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	question := q.of(pv)
+	if question == "" || o.Annotations[v1alpha1.UseQuestionAnnotation] == question {
+		return ctrl.Result{}, nil
+	}
+	metav1.SetMetaDataAnnotation(&o.ObjectMeta, v1alpha1.UseQuestionAnnotation, question)
+	return ctrl.Result{}, client.IgnoreNotFound(q.write.Update(ctx, o))
+}
