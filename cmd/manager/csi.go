@@ -52,6 +52,9 @@ func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Lo
 	return m.Add(&csiServer{definition, master, metrics, listener, log})
 }
 
+// localDriver returns the name of the driver of local volumes.
+func localDriver() string { return local.Definition().DriverName() }
+
 // withoutProcess removes the metrics of the process, which the controllers export, too.
 func withoutProcess(metrics *prometheus.Registry) {
 	metrics.Unregister(collectors.NewGoCollector())

@@ -88,6 +88,7 @@ func (o *recyclerOptions) run(ctx context.Context) error {
 			return err
 		}
 		o.scrub.Namespace, o.scrub.Metrics = o.namespace, registry.Registry
+		o.scrub.LocalDriver = localDriver()
 		log.Info("recycling released volumes", "drivers", o.scrub.Drivers, "version", version)
 		return recycler.Add(manager, o.scrub)
 	})

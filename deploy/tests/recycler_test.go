@@ -45,6 +45,7 @@ func recyclerRights() []right {
 		{"cluster", core, "pods", "list", "asks which pods still use that claim"},
 		{"cluster", core, "nodes", "list", "asks which kubelets report the volume in use, and which do not answer"},
 		{"cluster", "storage.k8s.io", "volumeattachments", "list", "asks where the volume is attached"},
+		{"cluster", "stowage.dev", "localvolumes", "list", "asks whether the node of a local volume uses the volume"},
 		{"cluster", "storage.k8s.io", "csidrivers", "get", "asks whether the driver has an attach step"},
 		{"cluster", "events.k8s.io", "events", "create,patch", "tells a volume what becomes of it"},
 		{"own", core, "persistentvolumeclaims", "get,list,create,delete",

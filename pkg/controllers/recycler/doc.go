@@ -16,6 +16,8 @@
 //     ended. A pod that still runs could scrub the data of the next tenant.
 //   - A volume that may be mounted is never scrubbed: VolumeAttachments, the kubelets' volumes in use, and pods are
 //     read past any cache. Without an attach step, all nodes that could mount the volume must be Ready.
+//   - A local volume is also taken, and given back, only once its node has reported that it does not use it. A pod that
+//     was deleted by force may write on without its object. The report must answer the present record.
 //   - A volume is given back only after its own scrub pod succeeded and nobody deleted the pod, and only while the
 //     claimRef still names that pod's claim.
 //   - Its class is noted before: with that list an admission policy keeps clones and restores from empty volumes.
@@ -24,6 +26,7 @@
 // # Files
 //
 // record.go has the record on a volume. plan.go decides on the next step, and users.go on who may use the volume; both
-// are pure. reconcile.go and reads.go read, and step.go writes. pod.go has the scrub claim and pod, and classes.go the
-// list for the admission policy. sweep.go removes claims and pods that no record names.
+// are pure. reports.go has the reports of nodes on local volumes. reconcile.go and reads.go read, and step.go writes.
+// pod.go has the scrub claim and pod, and classes.go the list for the admission policy. sweep.go removes claims and
+// pods that no record names.
 package recycler

@@ -21,9 +21,11 @@ const randomLength = 16
 
 // Options of the recycler.
 type Options struct {
-	Drivers   []string // whose volumes are recycled
-	Namespace string   // of the scrub claims and pods
-	Image     string   // of the scrub pods: the driver's image
+	Drivers []string // whose volumes are recycled
+	// the driver whose nodes report in LocalVolumes whether they use a volume; empty for none
+	LocalDriver string
+	Namespace   string // of the scrub claims and pods
+	Image       string // of the scrub pods: the driver's image
 	// how long a released volume is left alone, so that kubelets stop force-deleted pods
 	Delay    time.Duration
 	Deadline time.Duration // of a scrub pod
@@ -34,7 +36,7 @@ type Options struct {
 
 // Add adds the recycler to the controllers that m runs.
 func Add(m ctrl.Manager, o Options) error {
-	counts, err := newMetrics(o.Metrics)
+	counts, err := newMetrics(o.Metrics, o.Drivers...)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package recycler
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -8,10 +10,13 @@ import (
 type metrics struct {
 	scrubs  *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
+	waits   waits
 }
 
-func newMetrics(registry prometheus.Registerer) (*metrics, error) {
+// newMetrics registers the metrics. Each driver has its longest wait from the start.
+func newMetrics(registry prometheus.Registerer, drivers ...string) (*metrics, error) {
 	m := &metrics{
+		waits: waits{since: map[string]waitOf{}},
 		scrubs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stowage_recycler_scrubs_total",
 			Help: "Scrubs of released volumes by how they ended: clean, failed, or given_up for a volume that has no attempt " +
@@ -22,7 +27,14 @@ func newMetrics(registry prometheus.Registerer) (*metrics, error) {
 			Buckets: prometheus.ExponentialBuckets(1, 4, 9), // From a second to 18 hours.
 		}, []string{"driver"}),
 	}
-	for _, one := range []prometheus.Collector{m.scrubs, m.seconds} {
+	all := []prometheus.Collector{m.scrubs, m.seconds}
+	for _, driver := range slices.Compact(slices.Sorted(slices.Values(drivers))) {
+		all = append(all, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "stowage_recycler_longest_wait_seconds", ConstLabels: prometheus.Labels{"driver": driver},
+			Help: "How long the released volume that has waited longest has waited for the end of its use.",
+		}, func() float64 { return m.waits.longest(driver) }))
+	}
+	for _, one := range all {
 		if err := registry.Register(one); err != nil {
 			return nil, err
 		}

@@ -12,10 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestMetrics checks the counts of scrubs, and that deploy/observability lists the exported series.
+// TestMetrics checks the counts of scrubs and the longest wait, and that deploy/observability lists the exported
+// series.
 func TestMetrics(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	m, err := newMetrics(registry)
+	m, err := newMetrics(registry, "driver", "driver")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,6 +26,10 @@ func TestMetrics(t *testing.T) {
 			StartedAt: metav1.NewTime(start), FinishedAt: metav1.NewTime(start.Add(5 * time.Second)),
 		},
 	}}}
+	m.waits.note("v", "driver", true)
+	m.waits.note("other", "other", true)
+	m.waits.note("done", "driver", true)
+	m.waits.note("done", "driver", false)
 	for _, one := range []step{begin, point, passed, passed, broke, giveUp} {
 		m.count(v, one)
 	}
@@ -44,10 +49,13 @@ func TestMetrics(t *testing.T) {
 				labels = append(labels, label.GetName())
 			}
 			name := family.GetName()
-			if h := metric.GetHistogram(); h != nil {
+			switch h := metric.GetHistogram(); {
+			case h != nil:
 				name += "_sum"
 				counts["seconds"] = h.GetSampleSum()
-			} else {
+			case metric.GetGauge() != nil:
+				counts["waits"] = metric.GetGauge().GetValue()
+			default:
 				counts[metric.GetLabel()[1].GetValue()] = metric.GetCounter().GetValue()
 			}
 			if line := name + " " + strings.Join(labels, " "); !slices.Contains(strings.Split(string(listed), "\n"), line) {
@@ -55,8 +63,8 @@ func TestMetrics(t *testing.T) {
 			}
 		}
 	}
-	if len(counts) != 4 || counts["seconds"] != 10 || counts["clean"] != 2 || counts["failed"] != 1 ||
-		counts["given_up"] != 1 {
+	if len(counts) != 5 || counts["waits"] <= 0 || counts["seconds"] != 10 || counts["clean"] != 2 ||
+		counts["failed"] != 1 || counts["given_up"] != 1 {
 		t.Errorf("counted are %v", counts)
 	}
 }

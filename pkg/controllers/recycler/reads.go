@@ -54,6 +54,7 @@ func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVol
 	if u.attaches, err = r.attaches(ctx, volume); err != nil {
 		return u, err
 	}
+	u.reports = r.readReports(ctx, volume)
 	if before, found := r.recently(u, volume); found {
 		return before, nil
 	}

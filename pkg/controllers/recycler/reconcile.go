@@ -47,6 +47,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	err := r.live.Get(ctx, request.NamespacedName, volume)
 	if apierrors.IsNotFound(err) || err == nil && !r.isOurs(volume) {
 		r.memory.forget(request.Name)
+		r.metrics.waits.note(request.Name, "", false)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -57,6 +58,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	waited := r.memory.waits(volume.Name, next, why)
+	r.metrics.waits.note(volume.Name, driverOf(volume), next == wait && why == v.users.of(volume))
 	r.tell(v, next, why, waited)
 	err = r.take(ctx, v, next, why)
 	r.complain(v, next, err)
@@ -140,7 +142,8 @@ func find[T client.Object](ctx context.Context, from client.Reader, namespace, n
 	return into, nil
 }
 
-// pace delays a step until it is due, and fails a scrub that takes too long.
+// pace delays a step until it is due, and fails a scrub that takes too long. A scrub that has not begun to take the
+// volume waits without a limit: a node may stay silent for long, and that is no failure of the scrub.
 func (r *reconciler) pace(v view, next step, why string) (step, string) {
 	name := v.volume.Name
 	switch {
@@ -154,7 +157,7 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 		if r.memory.since(name, "failed "+v.record.Name) < retry<<min(max(v.record.Failures-1, 0), doubled) {
 			return wait, "the last scrub failed a moment ago: " + v.record.Message
 		}
-	case (next == wait || next == work) && v.record != nil && v.record.State == scrubbing:
+	case (next == wait || next == work) && v.isPointed() && v.record.State == scrubbing:
 		if r.memory.since(name, "scrub "+v.record.Name) > r.Deadline+slack {
 			return broke, "the scrub took longer than " + (r.Deadline + slack).String() + ": " + why
 		}
@@ -166,9 +169,9 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 func unused(v *corev1.PersistentVolume) string { return "unused since " + string(v.Spec.ClaimRef.UID) }
 
 // tell records an event, once, that says why a volume waits or is refused. The normal waits of a scrub are short, and
-// are reported only after some time.
+// are reported only after some time: the report of its node is one of them.
 func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
-	isCourse := next == wait && v.isPointed() && waited < course
+	isCourse := next == wait && waited < course && (v.isPointed() || why == v.users.unreported(v.volume))
 	if next != refuse && next != wait || isCourse || !r.memory.isNew(v.volume.Name, why) {
 		return
 	}

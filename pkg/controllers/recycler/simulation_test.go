@@ -27,6 +27,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/controllers/localvolume"
+	"github.com/stowage-csi/stowage/pkg/controllers/volumeworker"
+	"github.com/stowage-csi/stowage/pkg/uses"
 )
 
 var errCut = errors.New("the connection broke")
@@ -50,6 +53,7 @@ type simulation struct {
 	history []string
 
 	attaches    bool      // the driver has an attach step
+	answers     bool      // the node says whether it uses the volume, and stops pods whenever it likes
 	isDown      bool      // the tenant's node is not reachable: its pods run on, unreported
 	isOtherDown bool      // the same for the scrubs' node
 	data        types.UID // the tenant's claim whose data are in the volume
@@ -66,27 +70,30 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 	// A seed reproduces a run.
 	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true}
 	s.attaches = s.IntN(2) == 0
+	s.answers = !s.attaches && s.IntN(2) == 0
 	scheme := runtime.NewScheme()
-	s.must(errors.Join(corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme)))
+	s.must(errors.Join(corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme)))
 	v := newVolume()
 	v.Status.Phase = corev1.VolumeAvailable
 	node, second := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 	driver := &storagev1.CSIDriver{ObjectMeta: metav1.ObjectMeta{Name: "driver"},
 		Spec: storagev1.CSIDriverSpec{AttachRequired: &s.attaches}}
-	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(v, node, second, driver).
+	order := &v1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Namespace: "local", Name: "handle"}}
+	order.Spec.Node = "node"
+	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(v, node, second, driver, order).
 		WithStatusSubresource(&corev1.PersistentVolume{}, &corev1.PersistentVolumeClaim{}, &corev1.Pod{},
-			&corev1.Node{}).Build()
+			&corev1.Node{}, order).
+		WithIndex(order, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	for i := range s.leaders {
 		s.start(i)
 	}
 	return s
 }
 
-// start restarts a recycler.
-func (s *simulation) start(i int) {
-	s.Helper()
-	own := interceptor.NewClient(s.api, interceptor.Funcs{
+// disturbed returns a client whose writes may be lost or late.
+func (s *simulation) disturbed() client.Client {
+	return interceptor.NewClient(s.api, interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			return s.disturb(func() error { return s.create(o) })
 		},
@@ -101,17 +108,64 @@ func (s *simulation) start(i int) {
 			return s.disturb(func() error { return s.remove(o) })
 		},
 	})
+}
+
+// start restarts a recycler.
+func (s *simulation) start(i int) {
+	s.Helper()
 	counts, err := newMetrics(prometheus.NewRegistry())
 	s.must(err)
 	s.leaders[i] = &reconciler{
 		Options: Options{Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute,
 			Deadline: time.Hour, Attempts: 50},
-		cache: s.api, live: s.api, write: own, events: events.NewFakeRecorder(100000),
+		cache: s.api, live: s.api, write: s.disturbed(), events: events.NewFakeRecorder(100000),
 		memory: newMemory(func() time.Time { return s.clock }), metrics: counts,
 		newName: func() string {
 			s.serial++
 			return fmt.Sprint("scrub-", s.serial)
 		},
+	}
+	if s.answers {
+		s.leaders[i].LocalDriver = "driver"
+	}
+}
+
+// localDriver is the driver of the volume's node.
+type localDriver struct {
+	volumeworker.Driver
+	*simulation
+}
+
+// Use says whether a pod has the volume mounted.
+func (s localDriver) Use(context.Context, string) (uses.Use, error) {
+	switch {
+	case s.faults && s.IntN(4) == 0:
+		return uses.Use{}, errCut
+	case s.mounted != "":
+		if !slices.ContainsFunc(s.pods(), func(p corev1.Pod) bool { return p.UID == s.by }) {
+			s.note("the node reports a writer without a pod")
+		}
+		return uses.Use{InUse: true, Says: "published for " + string(s.mounted)}, nil
+	case s.scrubs != "":
+		return uses.Use{InUse: true, Says: "published for " + s.scrubs}, nil
+	}
+	return uses.Use{}, nil
+}
+
+// report lets the master of local volumes pass a question on, and the worker of the node answer it.
+func (s *simulation) report() {
+	s.Helper()
+	questions := localvolume.NewQuestions("local", "driver", s.api, s.api, s.disturbed())
+	_, err := questions.Reconcile(s.Context(), ctrl.Request{NamespacedName: types.NamespacedName{Name: "v"}})
+	if s.isDown || s.faults && s.IntN(3) == 0 {
+		return
+	}
+	worker := volumeworker.NewUseReporter(
+		volumeworker.Options{Node: "node", Driver: localDriver{simulation: s}, Timeout: time.Hour}, s.api, s.disturbed())
+	_, failed := worker.Reconcile(s.Context(),
+		ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "local", Name: "handle"}})
+	if err := errors.Join(err, failed); err != nil && !errors.Is(err, errCut) && !apierrors.IsConflict(err) {
+		s.violated("the report of the node: %v", err)
 	}
 }
 
@@ -380,9 +434,12 @@ func (s *simulation) scrubsKubelet() {
 	s.attach()
 }
 
-// stop stops the tenant's pod if its object is gone.
+// stop stops the tenant's pod if its object is gone. A container may take long to end: it outlives its pod's object.
 func (s *simulation) stop() {
 	s.Helper()
+	if s.answers && s.faults && s.IntN(20) > 0 {
+		return
+	}
 	if s.mounted != "" && !slices.ContainsFunc(s.pods(), func(p corev1.Pod) bool { return p.UID == s.by }) {
 		s.note("the kubelet unmounts the volume of %s", s.mounted)
 		s.mounted = ""
@@ -394,7 +451,7 @@ func (s *simulation) stop() {
 func (s *simulation) stopInTime() {
 	s.Helper()
 	switch {
-	case s.attaches:
+	case s.attaches || s.answers:
 	case s.isDown || s.mounted == "" || slices.ContainsFunc(s.pods(), func(p corev1.Pod) bool { return p.UID == s.by }):
 		s.gone = time.Time{}
 	case s.gone.IsZero():
@@ -524,7 +581,7 @@ func (s *simulation) happen() {
 	s.Helper()
 	s.clock = s.clock.Add(time.Duration(s.IntN(40)) * time.Second)
 	s.stopInTime()
-	switch n := s.IntN(40); {
+	switch n := s.IntN(44); {
 	case n < 14:
 		s.recycle(n % 2)
 	case n < 22:
@@ -541,6 +598,8 @@ func (s *simulation) happen() {
 		s.touch("node", &s.isDown, s.IntN(2) == 0)
 	case n < 37:
 		s.touch("other", &s.isOtherDown, s.IntN(2) == 0)
+	case n < 41:
+		s.report()
 	case len(s.late) > 0:
 		i := s.IntN(len(s.late))
 		write := s.late[i]
@@ -564,6 +623,7 @@ func (s *simulation) rest() {
 		s.tenantsKubelet()
 		s.scrubsKubelet()
 		s.bind()
+		s.report()
 		s.recycle(0)
 	}
 	v := s.volume()
@@ -578,7 +638,8 @@ func (s *simulation) rest() {
 }
 
 // TestSimulation runs two recyclers whose writes may be lost or late, together with tenants, nodes that are sometimes
-// not reachable, and a person who deletes the recyclers' objects. No volume is scrubbed while it is bound or mounted,
+// not reachable, writers that outlive their pods' objects if the node reports them, and a person who deletes the
+// recyclers' objects. No volume is scrubbed while it is bound or mounted,
 // none is bound with another's data, no recycled volume is bound to a claim with a data source, and nothing is left
 // over.
 func TestSimulation(t *testing.T) {
@@ -587,13 +648,13 @@ func TestSimulation(t *testing.T) {
 		s := newSimulation(t, seed)
 		s.touch("node", &s.isDown, false)
 		s.touch("other", &s.isOtherDown, false)
-		for range 250 {
+		for range 300 {
 			s.happen()
 		}
 		s.rest()
 		for _, line := range s.history {
 			for _, word := range []string{"is bound to tenant", "is bound to recycler", "scrubs", "Succeeded", "is Failed",
-				"a late write", "by force", "a restore is refused"} {
+				"a late write", "by force", "a restore is refused", "a writer without a pod"} {
 				if strings.Contains(line, word) {
 					seen[word]++
 				}
@@ -601,7 +662,7 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	if seen["is bound to tenant"] < 30 || seen["Succeeded"] < 30 || seen["is Failed"] < 15 || seen["a late write"] < 20 ||
-		seen["a restore is refused"] < 15 {
+		seen["a restore is refused"] < 15 || seen["a writer without a pod"] < 5 {
 		t.Errorf("too little happens: %v", seen)
 	}
 }

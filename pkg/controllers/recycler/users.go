@@ -18,12 +18,14 @@ type users struct {
 	attachments []storagev1.VolumeAttachment
 	nodes       []corev1.Node
 	volumes     []corev1.PersistentVolume
-	attaches    bool // the volume must be attached to be mounted, with a VolumeAttachment
+	attaches    bool    // the volume must be attached to be mounted, with a VolumeAttachment
+	reports     reports // of the node of a local volume
 }
 
 // of returns who may use the volume or its storage, or "".
 func (u users) of(v *corev1.PersistentVolume) string {
-	for _, look := range []func(*corev1.PersistentVolume) string{u.inPods, u.attached, u.onNodes, u.elsewhere} {
+	looks := []func(*corev1.PersistentVolume) string{u.inPods, u.attached, u.onNodes, u.elsewhere, u.unreported}
+	for _, look := range looks {
 		if reason := look(v); reason != "" {
 			return reason
 		}
