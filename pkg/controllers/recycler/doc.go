@@ -10,6 +10,8 @@
 //
 //   - Every step is one write, with the resource version at which its reasons were seen. The record on the volume names
 //     the next step before it is taken. A crash repeats a step, and of two leaders one wins.
+//   - The record also names the claim whose release began the scrub. After the release of another claim it is dropped:
+//     its delay and its reports say nothing of the later users.
 //   - Names of scrub claims and pods are random and never reused. A leader that resumes late creates at most a claim
 //     and a pod that no record names: the claim binds to no tenant's volume, and both are swept.
 //   - A scrub pod has a finalizer: even a force-deleted pod exists until its kubelet has reported that its containers

@@ -32,6 +32,7 @@ import (
 func telling(t *testing.T, one record, calls interceptor.Funcs,
 	objects ...client.Object) (*reconciler, *corev1.PersistentVolume, chan string) {
 	t.Helper()
+	one.Released = "gone"
 	text, err := json.Marshal(one)
 	scheme := runtime.NewScheme()
 	if err := errors.Join(err, corev1.AddToScheme(scheme), storagev1.AddToScheme(scheme)); err != nil {

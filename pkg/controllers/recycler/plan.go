@@ -114,10 +114,11 @@ func (v view) start() (step, string) {
 	return begin, ""
 }
 
-// take sets the volume's claimRef to the scrub claim. A volume with a new claim is recycled after its release: this
-// does not count as a failed scrub.
+// take sets the volume's claimRef to the scrub claim. A volume that has had a new claim since the scrub began is
+// recycled anew after that claim's release: the delay and the reports so far say nothing of its users. This does not
+// count as a failed scrub.
 func (v view) take() (step, string) {
-	if !v.isReleased() {
+	if !v.isReleased() || v.volume.Spec.ClaimRef.UID != v.record.Released {
 		if next, why := v.dismantle(); next != nothing {
 			return next, why
 		}

@@ -30,7 +30,7 @@ func begun(s state, changes ...func(*view)) view {
 	meta := metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid",
 		Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}
 	return released(append([]func(*view){func(v *view) {
-		v.record = &record{Name: "scrub", State: s, Claim: "scrub-uid", Message: "why"}
+		v.record = &record{Name: "scrub", State: s, Released: "gone", Claim: "scrub-uid", Message: "why"}
 		v.volume.Status.Phase = corev1.VolumeBound
 		v.volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid"}
 		v.claim = &corev1.PersistentVolumeClaim{ObjectMeta: meta,
@@ -161,6 +161,9 @@ func TestPlan(t *testing.T) {
 		"bound meanwhile": {begun(scrubbing, noPod, unpointed, phase(corev1.VolumeBound)), endClaim, ""},
 		"bound meanwhile, and no claim": {begun(scrubbing, nothingLeft, unpointed, phase(corev1.VolumeBound)), drop,
 			""},
+		"released by another claim": {begun(scrubbing, nothingLeft, unpointed, byAnother), drop, ""},
+		"released by another claim, and the scrub claim is there": {begun(scrubbing, noPod, unpointed, byAnother), endClaim,
+			""},
 		"used meanwhile": {begun(scrubbing, noPod, unpointed, usedBy()), wait, "tenant/user"},
 		"no pod yet":     {begun(scrubbing, noPod), makePod, ""},
 		"the claim is not bound": {begun(scrubbing, noPod,
@@ -220,6 +223,9 @@ func unpointed(v *view) {
 	v.volume.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "tenant", Name: "claim", UID: "gone"}
 	v.record.Claim = ""
 }
+
+// byAnother sets the claimRef to a claim that had the volume after the scrub began.
+func byAnother(v *view) { v.volume.Spec.ClaimRef.UID = "later" }
 
 func (c planned) check(t *testing.T) {
 	t.Helper()

@@ -24,7 +24,8 @@ const (
 type record struct {
 	Name     string    `json:"name"` // of the scrub claim and pod
 	State    state     `json:"state"`
-	Claim    types.UID `json:"claim,omitempty"` // the UID of the scrub claim, once the volume names it
+	Released types.UID `json:"released,omitempty"` // the UID of the claim whose release the scrub began after
+	Claim    types.UID `json:"claim,omitempty"`    // the UID of the scrub claim, once the volume names it
 	Failures int       `json:"failures,omitempty"`
 	Message  string    `json:"message,omitempty"`
 }

@@ -47,7 +47,7 @@ func TestReports(t *testing.T) {
 		"a node that is gone":       {[]v1alpha1.LocalVolume{silent}, true, ""},
 	} {
 		for next, v := range map[step]view{
-			makeClaim: begun(scrubbing, nothingLeft, func(v *view) { v.record.Claim = "" }),
+			makeClaim: begun(scrubbing, nothingLeft, unpointed),
 			giveBack:  begun(clean, nothingLeft, func(v *view) { v.noted = true }),
 		} {
 			v.users.reports = reports{question: question, volumes: c.volumes}

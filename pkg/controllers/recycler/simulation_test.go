@@ -576,12 +576,37 @@ func (s *simulation) meddle() {
 	}
 }
 
+// handOver lets a person give a released volume, with its data, to the next tenant while no recycler runs, until that
+// tenant has released it as well.
+func (s *simulation) handOver() {
+	s.Helper()
+	v := s.volume()
+	ref := v.Spec.ClaimRef
+	if v.Status.Phase != corev1.VolumeReleased || ref == nil || ref.Namespace != "tenant" || s.mounted != "" {
+		return
+	}
+	s.note("a person clears claimRef")
+	v.Spec.ClaimRef = nil
+	s.must(s.api.Update(s.Context(), v))
+	s.data, s.wasReleased = "", false
+	for range 40 {
+		s.clock = s.clock.Add(time.Second)
+		s.stopInTime()
+		s.bind()
+		if s.volume().Status.Phase == corev1.VolumeReleased {
+			return
+		}
+		s.tenantsKubelet()
+		s.tenant()
+	}
+}
+
 // happen runs one random event.
 func (s *simulation) happen() {
 	s.Helper()
 	s.clock = s.clock.Add(time.Duration(s.IntN(40)) * time.Second)
 	s.stopInTime()
-	switch n := s.IntN(44); {
+	switch n := s.IntN(46); {
 	case n < 14:
 		s.recycle(n % 2)
 	case n < 22:
@@ -600,6 +625,8 @@ func (s *simulation) happen() {
 		s.touch("other", &s.isOtherDown, s.IntN(2) == 0)
 	case n < 41:
 		s.report()
+	case n < 43:
+		s.handOver()
 	case len(s.late) > 0:
 		i := s.IntN(len(s.late))
 		write := s.late[i]
@@ -639,12 +666,12 @@ func (s *simulation) rest() {
 
 // TestSimulation runs two recyclers whose writes may be lost or late, together with tenants, nodes that are sometimes
 // not reachable, writers that outlive their pods' objects if the node reports them, and a person who deletes the
-// recyclers' objects. No volume is scrubbed while it is bound or mounted,
-// none is bound with another's data, no recycled volume is bound to a claim with a data source, and nothing is left
-// over.
+// recyclers' objects, or gives a released volume to the next tenant. No volume is scrubbed while it is bound or
+// mounted, none is bound with another's data, no recycled volume is bound to a claim with a data source, and nothing is
+// left over.
 func TestSimulation(t *testing.T) {
 	seen := map[string]int{}
-	for seed := range uint64(30) {
+	for seed := range uint64(60) {
 		s := newSimulation(t, seed)
 		s.touch("node", &s.isDown, false)
 		s.touch("other", &s.isOtherDown, false)
@@ -654,7 +681,8 @@ func TestSimulation(t *testing.T) {
 		s.rest()
 		for _, line := range s.history {
 			for _, word := range []string{"is bound to tenant", "is bound to recycler", "scrubs", "Succeeded", "is Failed",
-				"a late write", "by force", "a restore is refused", "a writer without a pod"} {
+				"a late write", "by force", "a restore is refused", "a writer without a pod",
+				"clears claimRef"} {
 				if strings.Contains(line, word) {
 					seen[word]++
 				}
@@ -662,7 +690,7 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 	if seen["is bound to tenant"] < 30 || seen["Succeeded"] < 30 || seen["is Failed"] < 15 || seen["a late write"] < 20 ||
-		seen["a restore is refused"] < 15 || seen["a writer without a pod"] < 5 {
+		seen["a restore is refused"] < 15 || seen["a writer without a pod"] < 5 || seen["clears claimRef"] < 10 {
 		t.Errorf("too little happens: %v", seen)
 	}
 }

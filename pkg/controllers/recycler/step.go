@@ -52,7 +52,7 @@ func (r *reconciler) note(ctx context.Context, v view, next step, why string) er
 	}
 	switch next {
 	case begin:
-		one.Name, one.State, one.Claim = r.newName(), scrubbing, ""
+		one.Name, one.State, one.Released, one.Claim = r.newName(), scrubbing, v.volume.Spec.ClaimRef.UID, ""
 	case point:
 		one.Claim = v.claim.UID
 		v.volume.Spec.ClaimRef = &corev1.ObjectReference{
