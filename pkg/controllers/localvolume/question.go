@@ -2,8 +2,10 @@ package localvolume
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -12,6 +14,10 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
+
+// untilThere is the pause until a LocalVolume that does not exist is looked for again, for example during a restore of
+// the cluster's objects.
+const untilThere = time.Minute
 
 // Questions passes the recycler's questions on to the workers: whether the node uses a volume that is being recycled.
 // The recycler's record on a PersistentVolume is the question. A worker reads no PersistentVolumes, and the recycler
@@ -55,8 +61,11 @@ func (q *Questions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 	}
 	o := &v1alpha1.LocalVolume{}
 	key := client.ObjectKey{Namespace: q.namespace, Name: pv.Spec.CSI.VolumeHandle}
-	if err := q.live.Get(ctx, key, o); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	switch err := q.live.Get(ctx, key, o); {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{RequeueAfter: untilThere}, nil
+	case err != nil:
+		return ctrl.Result{}, err
 	}
 	if err := q.live.Get(ctx, request.NamespacedName, pv); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

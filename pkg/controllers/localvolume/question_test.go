@@ -91,3 +91,24 @@ func TestQuestionOfAnEarlierLeader(t *testing.T) {
 		t.Errorf("the question is %q, %v", have, err)
 	}
 }
+
+// TestQuestionBeforeItsVolume checks that a question is not forgotten if the LocalVolume appears after the record: no
+// event of a PersistentVolume tells of it.
+func TestQuestionBeforeItsVolume(t *testing.T) {
+	api, v := recycled(t, "local", `{"name":"scrub-1","state":"Scrubbing"}`)
+	o := &v1alpha1.LocalVolume{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "lv-1"}}
+	if err := api.Delete(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	q := NewQuestions(namespace, "local", api, api, api)
+	result, err := q.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)})
+	if err != nil || result.RequeueAfter == 0 {
+		t.Errorf("the next look is after %s, %v", result.RequeueAfter, err)
+	}
+	if err := api.Create(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	if have, err := passOn(t, api, api); err != nil || have != "scrub-1/Scrubbing" {
+		t.Errorf("the question is %q, %v", have, err)
+	}
+}

@@ -51,6 +51,7 @@ func Add(m ctrl.Manager, o Options) error {
 	live, write := m.GetAPIReader(), m.GetClient()
 	return errors.Join(
 		ctrl.NewControllerManagedBy(m).Named("useworker").For(&v1alpha1.LocalVolume{}).
+			WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 			Complete(NewUseReporter(o, m.GetClient(), write)),
 		add(m, "volumeworker", Volumes(o, live, write), reporter.hurry),
 		add(m, "snapshotworker", Snapshots(o, live, write), reporter.hurry),

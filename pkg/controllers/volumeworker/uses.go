@@ -11,7 +11,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// whileUsed is the pause until the driver is asked again about a volume that is in use. Only a change is written.
+// whileUsed is the pause until the driver is asked again about a volume without a final answer. Only a change is
+// written.
 const whileUsed = 3 * time.Second
 
 // UseReporter reports in the status of a LocalVolume whether the node uses the volume, if its annotation asks. An
@@ -28,7 +29,8 @@ func NewUseReporter(o Options, cache client.Reader, write client.Client) *UseRep
 }
 
 // Reconcile answers the question about one volume. The question is read before the driver is asked, and the answer is
-// written with the version that was read: it is an answer to that question.
+// written with the version that was read: it is an answer to that question. Only the next look shows that a written
+// answer was kept: a CustomResourceDefinition of an earlier version drops it without an error.
 func (r *UseReporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	o := &v1alpha1.LocalVolume{}
 	if err := r.cache.Get(ctx, request.NamespacedName, o); err != nil {
@@ -45,10 +47,7 @@ func (r *UseReporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 			return again(err)
 		}
 	}
-	if use.InUse {
-		return ctrl.Result{RequeueAfter: whileUsed}, nil
-	}
-	return ctrl.Result{}, nil
+	return ctrl.Result{RequeueAfter: whileUsed}, nil
 }
 
 // isAnswered reports whether the question has its final answer.

@@ -11,6 +11,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/uses"
@@ -62,7 +63,7 @@ func answer(t *testing.T, api client.WithWatch, node string, driver Driver) (tim
 }
 
 // TestUseIsReported checks that a question is answered with what the driver says, and that an unknown use counts as
-// one. A volume in use is looked at again.
+// one. After each report the volume is looked at again.
 func TestUseIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		question, node string
@@ -82,9 +83,35 @@ func TestUseIsReported(t *testing.T) {
 		if (use == nil) != (c.want == nil) || use != nil && *use != *c.want {
 			t.Errorf("%s: the answer is %+v, want %+v", name, use, c.want)
 		}
-		if isUsed := use != nil && use.InUse; (pause > 0) != isUsed || (c.driver.asked > 0) != (c.want != nil) {
+		if isAsked := c.driver.asked > 0; isAsked != (c.want != nil) || (pause > 0) != isAsked {
 			t.Errorf("%s: the next look is after %s, and the driver was asked %d times", name, pause, c.driver.asked)
 		}
+	}
+}
+
+// TestUseIsNotLost checks that an answer arrives although a CustomResourceDefinition of an earlier version dropped it,
+// once the definition has the field. The API server says nothing of a field that it drops.
+func TestUseIsNotLost(t *testing.T) {
+	api, _ := asking(t, "q")
+	isEarlier := true
+	old := interceptor.NewClient(api, interceptor.Funcs{SubResourceUpdate: func(
+		ctx context.Context, c client.Client, _ string, o client.Object, _ ...client.SubResourceUpdateOption) error {
+		if lv, ok := o.(*v1alpha1.LocalVolume); ok && isEarlier {
+			lv.Status.Use = nil
+		}
+		return c.Status().Update(ctx, o)
+	}})
+	driver := &using{}
+	pause, use := answer(t, old, "node-1", driver)
+	if use != nil || pause != whileUsed {
+		t.Fatalf("with the earlier definition the answer is %+v, and the next look is after %s", use, pause)
+	}
+	isEarlier = false
+	if _, use := answer(t, old, "node-1", driver); use == nil || *use != (v1alpha1.VolumeUse{Question: "q"}) {
+		t.Errorf("with the definition of this version the answer is %+v", use)
+	}
+	if pause, _ := answer(t, old, "node-1", driver); pause > 0 || driver.asked != 2 {
+		t.Errorf("the next look is after %s, and the driver was asked %d times", pause, driver.asked)
 	}
 }
 
