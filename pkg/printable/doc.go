@@ -1,3 +1,3 @@
-// Package printable keeps control characters out of logs, which people read on terminals. Names on a share, labels and
-// answers of servers may contain any text.
+// Package printable keeps control characters out of logs and events, which people read on terminals. Names on a share,
+// labels and answers of servers may contain any text.
 package printable

@@ -25,19 +25,25 @@ type writer struct {
 // Write writes one record.
 func (p writer) Write(record []byte) (int, error) {
 	line := strings.TrimSuffix(string(record), "\n")
-	var b strings.Builder
-	for _, r := range line {
-		if unicode.IsPrint(r) {
-			b.WriteRune(r)
-		} else {
-			b.WriteString(p.hidden(r))
-		}
-	}
-	b.WriteByte('\n')
-	if _, err := io.WriteString(p.w, b.String()); err != nil {
+	if _, err := io.WriteString(p.w, hide(line, p.hidden)+"\n"); err != nil {
 		return 0, err
 	}
 	return len(record), nil
+}
+
+// Quote returns a text as one line. It quotes unprintable characters as Go does.
+func Quote(text string) string { return hide(text, quote) }
+
+func hide(text string, hidden func(r rune) string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(hidden(r))
+		}
+	}
+	return b.String()
 }
 
 func quote(r rune) string {

@@ -47,7 +47,8 @@ func outlived(s *workload.Space, pool string) {
 	s.Must(s.Client.CoreV1().Pods(s.Namespace).Delete(s.Context(), "late-a", byForce))
 	s.UntilGone(workload.Pods(), "late-a")
 	s.DeleteClaim("late-a")
-	s.Event(workload.Volumes(), r.volume, "RecycleWaits", "the node "+s.Node+" still uses the volume", "published at")
+	s.Event(workload.Volumes(), r.volume, "RecycleWaits", "the node "+s.Node+" reported last that it uses the volume",
+		"published at")
 	notTaken(s, r.volume)
 	end()
 	r.useAgain()

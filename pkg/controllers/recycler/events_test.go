@@ -269,6 +269,27 @@ func TestScrubThatWaits(t *testing.T) {
 	}
 }
 
+// TestWaitIsToldAgain checks that the event of a long wait is repeated before the API server deletes it, which it does
+// after an hour.
+func TestWaitIsToldAgain(t *testing.T) {
+	name := "v"
+	attached := &storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: storagev1.VolumeAttachmentSpec{
+		NodeName: "node", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: &name},
+	}}
+	r, v, told := telling(t, record{Name: "scrub", State: scrubbing}, interceptor.Funcs{}, attached)
+	now := time.Unix(1000, 0)
+	r.memory.now = func() time.Time { return now }
+	for hour := range 3 {
+		for range 60 {
+			waitsFor(t, r, v.Name)
+			now = now.Add(time.Minute)
+		}
+		if number := len(told); number != 2*(hour+1) {
+			t.Errorf("after %d hours there are %d events", hour+1, number)
+		}
+	}
+}
+
 // TestStoppedAndResumed checks that stopping a volume's recycling in the middle of a scrub and resuming it later costs
 // no attempt.
 func TestStoppedAndResumed(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 )
 
 // memory holds the process's knowledge of volumes beyond their records: since when a condition holds, by its own clock,
-// and the text of the last event. It may be lost.
+// and the last event. It may be lost.
 type memory struct {
 	now func() time.Time
 
@@ -16,7 +16,8 @@ type memory struct {
 
 type past struct {
 	since map[string]time.Time
-	said  string
+	said  string    // the text of the last event
+	at    time.Time // of the last event
 	why   string    // what the volume waits for, or ""
 	from  time.Time // when the wait began
 }
@@ -62,14 +63,21 @@ func (m *memory) waits(volume string, next step, why string) time.Duration {
 	return m.now().Sub(p.from)
 }
 
-// isNew stores the text of an event about a volume, and reports whether it differs from the previous one.
+// reminder is the pause before an event with the same text. The API server deletes events after an hour.
+const reminder = 30 * time.Minute
+
+// isNew stores the text of an event about a volume, and reports whether it differs from the previous one, or that was
+// long ago.
 func (m *memory) isNew(volume, text string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p := m.of(volume)
-	before := p.said
-	p.said = text
-	return before != text
+	now := m.now()
+	if p.said == text && now.Sub(p.at) < reminder {
+		return false
+	}
+	p.said, p.at = text, now
+	return true
 }
 
 func (m *memory) forget(volume string) {

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 const (
@@ -168,10 +170,15 @@ func (r *reconciler) pace(v view, next step, why string) (step, string) {
 // unused returns the key for the time since which a volume has not been used. Each claim of the volume has its own key.
 func unused(v *corev1.PersistentVolume) string { return "unused since " + string(v.Spec.ClaimRef.UID) }
 
-// tell records an event, once, that says why a volume waits or is refused. The normal waits of a scrub are short, and
-// are reported only after some time: the report of its node is one of them.
+// tell records an event that says why a volume waits or is refused, and repeats it now and then. The normal waits of a
+// scrub are short, and are reported only after some time: the report of its node is one of them. Its text comes from
+// the node and may change with each look, so the time counts from the first report or the last event.
 func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
-	isCourse := next == wait && waited < course && (v.isPointed() || why == v.users.unreported(v.volume))
+	isReport, unreported := next == wait && why == v.users.unreported(v.volume), "unreported "+v.users.reports.question
+	if isReport {
+		waited = r.memory.since(v.volume.Name, unreported)
+	}
+	isCourse := next == wait && waited < course && (v.isPointed() || isReport)
 	if next != refuse && next != wait || isCourse || !r.memory.isNew(v.volume.Name, why) {
 		return
 	}
@@ -179,10 +186,11 @@ func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
 	if next == refuse {
 		kind, reason = corev1.EventTypeWarning, "RecycleRefused"
 	}
+	r.memory.reset(v.volume.Name, unreported)
 	r.say(v, kind, reason, why)
 }
 
-// complain records an event, once, if the API server refused an object for a volume. A scrub cannot begin because its
+// complain records an event if the API server refused an object for a volume. A scrub cannot begin because its
 // namespace is gone or does not admit the claim or pod, or the volume cannot be given back.
 func (r *reconciler) complain(v view, next step, cause error) {
 	var reason, text string
@@ -206,8 +214,9 @@ func (r *reconciler) complain(v view, next step, cause error) {
 // refuses longer events.
 const mostNote = 1000
 
-// say records an event of the volume. Parts of its text come from pods and people.
+// say records an event of the volume. Parts of its text come from pods, nodes and people.
 func (r *reconciler) say(v view, kind, reason, text string) {
+	text = printable.Quote(text)
 	if len(text) > mostNote {
 		text = strings.ToValidUTF8(text[:mostNote], "")
 	}

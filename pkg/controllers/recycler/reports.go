@@ -29,7 +29,7 @@ func (r *reconciler) readReports(ctx context.Context, volume *corev1.PersistentV
 	if found.question == "" || volume.Spec.CSI == nil || volume.Spec.CSI.Driver != r.LocalDriver {
 		return found
 	}
-	// The API server's cache is cheap to read. It may be old, and an old report is none; but absence must be current.
+	// The API server's cache is cheap to read. An older report does not count; but absence must be current.
 	for _, version := range []string{"0", ""} {
 		var list v1alpha1.LocalVolumeList
 		found.unread = r.live.List(ctx, &list, client.MatchingFields{metav1.ObjectNameField: volume.Spec.CSI.VolumeHandle},
@@ -38,10 +38,21 @@ func (r *reconciler) readReports(ctx context.Context, volume *corev1.PersistentV
 			break
 		}
 	}
-	if meta.IsNoMatchError(found.unread) {
-		found.unread = nil // The cluster has no such resource, and so no master.
+	if r.isWithoutMaster(volume.Name, found.unread) {
+		found.unread = nil
 	}
 	return found
+}
+
+// isWithoutMaster reports whether reads of reports have failed since an earlier look because the cluster has no such
+// resource, and so no master. One API server may briefly not know the resource.
+func (r *reconciler) isWithoutMaster(volume string, failure error) bool {
+	const unknown = "LocalVolumes are unknown"
+	if !meta.IsNoMatchError(failure) {
+		r.memory.reset(volume, unknown)
+		return false
+	}
+	return r.memory.since(volume, unknown) >= pause
 }
 
 // unreported returns which node has not reported that it does not use the volume, or "". A node without a Node object
@@ -58,9 +69,10 @@ func (u users) unreported(*corev1.PersistentVolume) string {
 		case !isThere:
 		case use == nil || use.Question != u.reports.question:
 			return fmt.Sprintf("the node %s has not reported yet whether it uses the volume: the master of local volumes "+
-				"asks its worker, which answers in the status of the LocalVolume %s/%s", o.Spec.Node, o.Namespace, o.Name)
+				"asks its worker, which answers in the status of the LocalVolume %s/%s; see the pod of the worker on that node, "+
+				"and the version of the CustomResourceDefinition", o.Spec.Node, o.Namespace, o.Name)
 		case use.InUse:
-			return fmt.Sprintf("the node %s still uses the volume: %s", o.Spec.Node, use.Message)
+			return fmt.Sprintf("the node %s reported last that it uses the volume: %s", o.Spec.Node, use.Message)
 		}
 	}
 	return ""

@@ -2,9 +2,11 @@ package recycler
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -42,7 +44,7 @@ func TestReports(t *testing.T) {
 		"not in use":                {[]v1alpha1.LocalVolume{free}, false, ""},
 		"no report":                 {[]v1alpha1.LocalVolume{silent}, false, "the node node has not reported yet"},
 		"a report before the scrub": {[]v1alpha1.LocalVolume{earlier}, false, "the LocalVolume local/handle"},
-		"in use":                    {[]v1alpha1.LocalVolume{used}, false, "node still uses the volume: staged at /x"},
+		"in use":                    {[]v1alpha1.LocalVolume{used}, false, "reported last that it uses the volume: staged"},
 		"no report of one of two":   {[]v1alpha1.LocalVolume{free, silent}, false, "has not reported yet"},
 		"a node that is gone":       {[]v1alpha1.LocalVolume{silent}, true, ""},
 	} {
@@ -113,6 +115,32 @@ func TestReportsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// TestUnknownForAMoment checks that one API server that does not know LocalVolumes does not make a volume count as one
+// without a master.
+func TestUnknownForAMoment(t *testing.T) {
+	looks := 0
+	r, v, _ := telling(t, record{Name: "scrub", State: scrubbing}, interceptor.Funcs{
+		List: func(ctx context.Context, api client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			list, ok := into.(*v1alpha1.LocalVolumeList)
+			if !ok {
+				return api.List(ctx, into, options...)
+			}
+			if looks++; looks%2 == 1 {
+				return &meta.NoKindMatchError{}
+			}
+			list.Items = []v1alpha1.LocalVolume{reported(nil)}
+			return nil
+		},
+	}, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}})
+	r.LocalDriver = "driver"
+	now := time.Unix(1000, 0)
+	r.memory.now = func() time.Time { return now }
+	for range 6 {
+		waitsFor(t, r, v.Name)
+		now = now.Add(course)
+	}
+}
+
 // TestSilentNodeIsCheap checks that volumes that wait for the report of one node share the lists of the cluster.
 func TestSilentNodeIsCheap(t *testing.T) {
 	lists := 0
@@ -137,6 +165,37 @@ func TestSilentNodeIsCheap(t *testing.T) {
 	}
 	if lists != 1 {
 		t.Errorf("nodes are listed %d times, want once in a moment", lists)
+	}
+}
+
+// TestReportsThatChange checks that an event tells of a volume in use although its node's report changes with each
+// look, and that a node cannot cause more than an event a minute.
+func TestReportsThatChange(t *testing.T) {
+	looks := 0
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node"}}
+	r, v, told := telling(t, record{Name: "scrub", State: scrubbing}, interceptor.Funcs{
+		List: func(ctx context.Context, api client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if list, ok := into.(*v1alpha1.LocalVolumeList); ok {
+				looks++
+				list.Items = []v1alpha1.LocalVolume{reported(&v1alpha1.VolumeUse{Question: "scrub/Scrubbing", InUse: true,
+					Message: fmt.Sprint("at /", looks, "\x1b[2J\n")})}
+				return nil
+			}
+			return api.List(ctx, into, options...)
+		},
+	}, node)
+	r.LocalDriver = "driver"
+	now := time.Unix(1000, 0)
+	r.memory.now = func() time.Time { return now }
+	for range 40 {
+		waitsFor(t, r, v.Name)
+		now = now.Add(course / 4)
+	}
+	if number := len(told); number == 0 || number > 10 {
+		t.Fatalf("in ten minutes there are %d events", number)
+	}
+	if text := <-told; strings.ContainsFunc(text, unicode.IsControl) {
+		t.Errorf("the event is %q", text)
 	}
 }
 
