@@ -87,11 +87,16 @@ func (o *recyclerOptions) run(ctx context.Context) error {
 		if err := o.findImage(ctx, manager.GetAPIReader()); err != nil {
 			return err
 		}
-		o.scrub.Namespace, o.scrub.Metrics = o.namespace, registry.Registry
-		o.scrub.LocalDriver = localDriver()
 		log.Info("recycling released volumes", "drivers", o.scrub.Drivers, "version", version)
-		return recycler.Add(manager, o.scrub)
+		return recycler.Add(manager, o.options())
 	})
+}
+
+// options returns the recycler's options: the flags, and what no flag sets.
+func (o *recyclerOptions) options() recycler.Options {
+	all := o.scrub
+	all.Namespace, all.LocalDriver, all.Metrics = o.namespace, localDriver(), registry.Registry
+	return all
 }
 
 // findImage sets the image of the scrubbing pods to that of the recycler's own pod, unless one is given.

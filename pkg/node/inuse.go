@@ -36,7 +36,8 @@ func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 func (s *Service) InUse(ctx context.Context, volume string) string {
 	places := s.placesOf(ctx, s.ledger.Get(volume))
 	if len(places) == 0 && s.features.Release.Used(ctx, volume) {
-		return "noted as in use by the storage, without a record of where"
+		return "the storage notes it as in use, or cannot tell now; there is no record of where: if nothing on the " +
+			"node has it mounted, restart the machine"
 	}
 	return strings.Join(places, ", ")
 }

@@ -29,9 +29,9 @@ func TestInUse(t *testing.T) {
 	w.must(w.service.Publish(w.context(), publish))
 	check("after Publish", "published at "+publish.TargetPath, "staged at "+stage.StagingPath)
 	w.amnesia()
-	check("without records", "noted as in use by the storage")
+	check("without records", "the storage notes it as in use")
 	w.must(w.service.Unpublish(w.context(), "v", publish.TargetPath))
-	check("after Unpublish", "noted as in use by the storage")
+	check("after Unpublish", "the storage notes it as in use")
 	w.must(w.service.Unstage(w.context(), "v", stage.StagingPath))
 	check("after Unstage")
 }
