@@ -124,6 +124,8 @@ func parameters(policy *admissionregistrationv1.ValidatingAdmissionPolicy) []map
 		lost := maps.Clone(named)
 		lost["status"] = map[string]any{"driver": "a"}
 		return []map[string]any{named, lost}
+	case kind.Kind == "Deployment":
+		return []map[string]any{deploymentOf("i")}
 	}
 	return []map[string]any{named}
 }

@@ -82,6 +82,10 @@ patches:
         path: /spec/template/spec/containers/0/args/3
         value: "--drivers=local.csi.stowage.dev,kubernetes.io/local-volume"
       - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--delay=2s"}
+  - target: {kind: ValidatingAdmissionPolicy, name: stowage-recycler-volumes}
+    patch: |
+      - {op: test, path: /spec/variables/0/name, value: drivers}
+      - {op: replace, path: /spec/variables/0/expression, value: "['local.csi.stowage.dev', 'kubernetes.io/local-volume']"}
 `, manifests)
 	s.Must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(text), 0o600))
 	out, err := s.Kubectl(s.Context(), "apply", "-k", own)

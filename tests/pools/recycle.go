@@ -98,7 +98,7 @@ func (p *plane) installRecycler(ctx context.Context) error {
 		}
 	}
 	config := strings.Replace(p.kubeconfig("https://"+p.address), "user: {token:",
-		"user: {as: \"system:serviceaccount:"+recyclerNamespace+":recycler\", token:", 1)
+		"user: {as: \"system:serviceaccount:"+recyclerNamespace+":stowage-recycler\", token:", 1)
 	return os.WriteFile(filepath.Join(p.folder, "recycler.config"), []byte(config), 0o600)
 }
 

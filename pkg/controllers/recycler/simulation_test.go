@@ -52,6 +52,9 @@ type simulation struct {
 	serial  int
 	history []string
 
+	attempts int               // of the recyclers, after which the volume is Failed
+	written  map[string]*write // the first write of each form
+
 	attaches    bool      // the driver has an attach step
 	answers     bool      // the node says whether it uses the volume, and stops pods whenever it likes
 	isDown      bool      // the tenant's node is not reachable: its pods run on, unreported
@@ -68,7 +71,8 @@ type simulation struct {
 func newSimulation(t *testing.T, seed uint64) *simulation {
 	t.Helper()
 	// A seed reproduces a run.
-	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true}
+	s := &simulation{T: t, Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(0, 0), faults: true,
+		attempts: 50, written: map[string]*write{}}
 	s.attaches = s.IntN(2) == 0
 	s.answers = !s.attaches && s.IntN(2) == 0
 	scheme := runtime.NewScheme()
@@ -92,7 +96,7 @@ func newSimulation(t *testing.T, seed uint64) *simulation {
 }
 
 // disturbed returns a client whose writes may be lost or late.
-func (s *simulation) disturbed() client.Client {
+func (s *simulation) disturbed() client.WithWatch {
 	return interceptor.NewClient(s.api, interceptor.Funcs{
 		Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
 			return s.disturb(func() error { return s.create(o) })
@@ -117,8 +121,8 @@ func (s *simulation) start(i int) {
 	s.must(err)
 	s.leaders[i] = &reconciler{
 		Options: Options{Drivers: []string{"driver"}, Namespace: ownNamespace, Image: "i", Delay: time.Minute,
-			Deadline: time.Hour, Attempts: 50},
-		cache: s.api, live: s.api, write: s.disturbed(), events: events.NewFakeRecorder(100000),
+			Deadline: time.Hour, Attempts: s.attempts},
+		cache: s.api, live: s.api, write: s.recorded(s.disturbed()), events: events.NewFakeRecorder(100000),
 		memory: newMemory(func() time.Time { return s.clock }), metrics: counts,
 		newName: func() string {
 			s.serial++

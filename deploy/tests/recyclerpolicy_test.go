@@ -1,0 +1,274 @@
+package tests
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+)
+
+const (
+	recycler  = "system:serviceaccount:recycler:stowage-recycler"
+	recycle   = "stowage.dev/recycle"
+	recycling = "stowage.dev/recycling"
+)
+
+// recyclerSays returns a function that evaluates the policies for the recycler's account, with its Deployment as the
+// parameter of the policy for pods.
+func recyclerSays(t *testing.T, objects []object, deployment map[string]any) func(change) string {
+	t.Helper()
+	others, pods := verdicts(t, objects), typed(t, find(t, objects, "ValidatingAdmissionPolicy/stowage-recycler-pods"))
+	policy := pods.(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	v := validator(t, policy)
+	return func(c change) string {
+		if c.resource == "pods" && covers(policy, c) {
+			return refusedWith(t, v, c, deployment)
+		}
+		return others(c)
+	}
+}
+
+// deploymentOf returns a Deployment whose pods have an image.
+func deploymentOf(image string, args ...any) fields {
+	container := fields{"name": "recycler", "image": image}
+	if len(args) > 0 {
+		container["args"] = args
+	}
+	return fields{"metadata": fields{"name": "recycler", "namespace": "recycler"},
+		"spec": fields{"template": fields{"spec": fields{"containers": []any{container}}}}}
+}
+
+// recorded are the writes of the recycler in pkg/controllers/recycler, by their forms.
+func recorded(t *testing.T) map[string]change {
+	t.Helper()
+	var list []struct {
+		Form, Resource, Sub string
+		Before, After       map[string]any
+	}
+	// The volume of the simulation has another driver.
+	text := strings.ReplaceAll(readText(t, "../../pkg/controllers/recycler/testdata/writes.json"), `"driver": "driver"`,
+		`"driver": "local.csi.stowage.dev"`)
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]change{}
+	for _, one := range list {
+		all[one.Form] = change{recycler, one.Resource, one.Sub, one.Before, one.After}
+	}
+	return all
+}
+
+// TestRecyclerWrites checks that the policies allow each write that the recycler makes.
+func TestRecyclerWrites(t *testing.T) {
+	all := recorded(t)
+	if len(all) < 10 {
+		t.Fatalf("there are %d writes", len(all))
+	}
+	for way, objects := range map[string][]object{"kustomize": kustomized(t, recyclerFolder),
+		"helm": chartedRecycler(t)} {
+		said := recyclerSays(t, objects, deploymentOf("i"))
+		for form, c := range all {
+			if refusal := said(c); refusal != "" {
+				t.Errorf("%s: %s: %s", way, form, refusal)
+			}
+		}
+	}
+}
+
+// recycledVolume returns a volume of a driver with the annotations, the claim and the phase.
+func recycledVolume(driver string, annotations fields, claim string, phase string, more ...fields) fields {
+	spec := fields{"csi": fields{"driver": driver, "volumeHandle": "a"}, "persistentVolumeReclaimPolicy": "Retain",
+		"capacity": fields{"storage": "1Gi"}}
+	if claim != "" {
+		spec["claimRef"] = fields{"kind": "PersistentVolumeClaim", "namespace": claim, "name": "a", "uid": "a"}
+	}
+	for _, fields := range more {
+		maps.Copy(spec, fields)
+	}
+	return fields{"metadata": fields{"name": "x", "annotations": annotations, "finalizers": []any{"a"}}, "spec": spec,
+		"status": fields{"phase": phase}}
+}
+
+// thefts are the writes of an attacker with the recycler's token, which are refused.
+func thefts() map[string]change {
+	const driver = "local.csi.stowage.dev"
+	marked, begun := fields{recycle: "true"}, fields{recycle: "true", recycling: "{}"}
+	of := func(annotations fields, claim, phase string, more ...fields) fields {
+		return recycledVolume(driver, annotations, claim, phase, more...)
+	}
+	rows := map[string]change{}
+	row := func(name, resource, sub string, before, after fields) {
+		rows[name] = change{recycler, resource, sub, before, after}
+	}
+	volume := func(name string, before, after fields) { row(name, "persistentvolumes", "", before, after) }
+	volume("make a volume", nil, of(marked, "", ""))
+	volume("remove a volume", of(marked, "", "Available"), nil)
+	volume("mark a volume", of(nil, "b", "Released"), of(marked, "b", "Released"))
+	volume("begin without a mark", of(nil, "b", "Released"), of(fields{recycling: "{}"}, "b", "Released"))
+	volume("take a volume without a mark", of(nil, "b", "Released"), of(nil, "recycler", "Released"))
+	volume("take a bound volume", of(begun, "b", "Bound"), of(begun, "recycler", "Bound"))
+	volume("take an available volume", of(begun, "", "Available"), of(begun, "recycler", "Available"))
+	deleted := fields{"persistentVolumeReclaimPolicy": "Delete"}
+	volume("take a volume of policy Delete", of(begun, "b", "Released", deleted),
+		of(begun, "recycler", "Released", deleted))
+	volume("give a volume to another claim", of(begun, "b", "Released"), of(begun, "c", "Released"))
+	volume("give its own to another claim", of(begun, "recycler", "Released"), of(begun, "c", "Released"))
+	volume("free another's claim's volume", of(begun, "b", "Released"), of(begun, "", "Released"))
+	volume("take another driver's volume", recycledVolume("other.example", begun, "b", "Released"),
+		recycledVolume("other.example", begun, "recycler", "Released"))
+	volume("change the policy", of(begun, "b", "Released"),
+		of(begun, "b", "Released", deleted))
+	volume("change the class", of(begun, "b", "Released"), of(begun, "b", "Released", fields{"storageClassName": "b"}))
+	volume("another annotation", of(begun, "b", "Released"), of(fields{recycle: "true", "a": "b"}, "b", "Released"))
+	volume("remove an annotation", of(fields{recycle: "true", "a": "b"}, "b", "Released"), of(marked, "b", "Released"))
+	unheld := of(begun, "b", "Released")
+	unheld["metadata"] = fields{"name": "x", "annotations": begun}
+	volume("remove a finalizer", of(begun, "b", "Released"), unheld)
+	row("make it available", "persistentvolumes", "status", of(begun, "b", "Released"), of(begun, "b", "Available"))
+	row("fail one without a mark", "persistentvolumes", "status", of(nil, "b", "Bound"), of(nil, "b", "Failed"))
+
+	scrub := fields{"name": "x", "labels": fields{recycling: "a"},
+		"annotations": fields{"stowage.dev/recycled-volume": "v"}}
+	claim := func(name string, before, after fields) { row(name, "persistentvolumeclaims", "", before, after) }
+	claim("a claim for no volume", nil, fields{"metadata": scrub, "spec": fields{}})
+	claim("a claim for another volume", nil, fields{"metadata": scrub, "spec": fields{"volumeName": "b"}})
+	claim("a claim with a source", nil, fields{"metadata": scrub,
+		"spec": fields{"volumeName": "v", "dataSource": fields{"kind": "VolumeSnapshot"}}})
+	claim("another claim", nil, fields{"metadata": fields{"name": "x"}, "spec": fields{"volumeName": "v"}})
+	claim("remove another claim", fields{"metadata": fields{"name": "x"}, "spec": fields{}}, nil)
+	list := func(name string, classes ...string) fields {
+		data := fields{}
+		for _, class := range classes {
+			data[class] = ""
+		}
+		return fields{"metadata": fields{"name": name}, "data": data}
+	}
+	row("another list", "configmaps", "", nil, list("a", "b"))
+	row("forget a class", "configmaps", "", list(recycledClasses, "a", "b"), list(recycledClasses, "b"))
+	row("remove the list", "configmaps", "", list(recycledClasses, "a"), nil)
+	return rows
+}
+
+// TestRecyclerIsContained checks that the policies refuse the writes of an attacker with the recycler's token, and
+// nobody else's.
+func TestRecyclerIsContained(t *testing.T) {
+	made := recorded(t)["pods: none -> 1 finalizers"].after
+	for way, objects := range map[string][]object{"kustomize": kustomized(t, recyclerFolder),
+		"helm": chartedRecycler(t)} {
+		said := recyclerSays(t, objects, deploymentOf("i", "recycler", "--image=j"))
+		all := thefts()
+		maps.Copy(all, podThefts(made))
+		for name, c := range all {
+			if refusal := said(c); !strings.Contains(refusal, "the recycler ") {
+				t.Errorf("%s: %s: it is refused with %q", way, name, refusal)
+			}
+			if c.user = "admin"; said(c) != "" {
+				t.Errorf("%s: %s by somebody else: %s", way, name, said(c))
+			}
+		}
+		for name, c := range map[string]change{
+			"its flag's image": {recycler, "pods", "", nil, podWith(made, "image", "j")},
+			"another class": {recycler, "configmaps", "", fields{"metadata": fields{"name": recycledClasses}},
+				fields{"metadata": fields{"name": recycledClasses}, "data": fields{"a": ""}}},
+			"drop the record": {recycler, "persistentvolumes", "",
+				recycledVolume("ebs.csi.stowage.dev", fields{recycling: "{}", "a": "b"}, "b", "Bound"),
+				recycledVolume("ebs.csi.stowage.dev", fields{"a": "b"}, "b", "Bound")},
+		} {
+			if refusal := said(c); refusal != "" {
+				t.Errorf("%s: %s: %s", way, name, refusal)
+			}
+		}
+	}
+}
+
+// copied returns a deep copy of an object.
+func copied(o map[string]any) map[string]any {
+	all := maps.Clone(o)
+	for name, value := range o {
+		if inner, is := value.(map[string]any); is {
+			all[name] = copied(inner)
+		}
+	}
+	return all
+}
+
+// podWith returns a pod whose container has another field.
+func podWith(pod map[string]any, field string, value any) map[string]any {
+	all := copied(pod)
+	spec, _ := all["spec"].(map[string]any)
+	containers, _ := spec["containers"].([]any)
+	container, _ := containers[0].(map[string]any)
+	container = copied(container)
+	container[field] = value
+	spec["containers"] = []any{container}
+	return all
+}
+
+// podThefts are changes of a scrub pod, which are refused.
+func podThefts(pod map[string]any) map[string]change {
+	rows := map[string]change{}
+	create := func(name string, after map[string]any) { rows["pod, "+name] = change{recycler, "pods", "", nil, after} }
+	spec := func(field string, value any) map[string]any {
+		all := copied(pod)
+		all["spec"].(map[string]any)[field] = value
+		return all
+	}
+	create("another image", podWith(pod, "image", "k"))
+	create("another program", podWith(pod, "command", []any{"/bin/sh"}))
+	create("other arguments", podWith(pod, "args", []any{"scrub", "--path=/"}))
+	create("variables of a Secret", podWith(pod, "envFrom", []any{fields{"secretRef": fields{"name": "a"}}}))
+	create("a hook", podWith(pod, "lifecycle", fields{"postStart": fields{"exec": fields{"command": []any{"a"}}}}))
+	create("privileged", podWith(pod, "securityContext", fields{"privileged": true}))
+	create("another capability", podWith(pod, "securityContext", fields{"allowPrivilegeEscalation": false,
+		"capabilities": fields{"drop": []any{"ALL"}, "add": []any{"SYS_ADMIN"}}}))
+	create("two containers", spec("containers", append(pod["spec"].(map[string]any)["containers"].([]any),
+		fields{"name": "b", "image": "i"})))
+	create("no container", spec("containers", []any{}))
+	create("another container before it", spec("initContainers", []any{fields{"name": "b", "image": "i"}}))
+	create("a token", spec("automountServiceAccountToken", true))
+	create("the recycler's account", spec("serviceAccountName", "stowage-recycler"))
+	create("a chosen node", spec("nodeName", "a"))
+	create("the node's network", spec("hostNetwork", true))
+	create("the node's files", spec("volumes", []any{fields{"name": "volume", "hostPath": fields{"path": "/"}}}))
+	create("a Secret", spec("volumes", []any{fields{"name": "volume", "secret": fields{"secretName": "a"}}}))
+	create("another claim", spec("volumes", []any{fields{"name": "volume",
+		"persistentVolumeClaim": fields{"claimName": "b"}}}))
+	unheld, unmarked := copied(pod), copied(pod)
+	delete(unheld["metadata"].(map[string]any), "finalizers")
+	delete(unmarked["metadata"].(map[string]any), "labels")
+	create("no finalizer", unheld)
+	create("no mark", unmarked)
+	rows["pod, remove another"] = change{recycler, "pods", "", unmarked, nil}
+	rows["pod, another image later"] = change{recycler, "pods", "", pod, podWith(pod, "image", "j")}
+	rows["pod, add a finalizer"] = change{recycler, "pods", "", unheld, pod}
+	return rows
+}
+
+// TestRecyclerDrivers checks that the policy names the drivers of the recycler's flag, that the chart writes its value
+// to both, and that the policy for pods reads the recycler's Deployment.
+func TestRecyclerDrivers(t *testing.T) {
+	chosen := charted(t, map[string]any{"recycler": map[string]any{"enabled": true,
+		"drivers": []any{"nfs.csi.stowage.dev", "other.example"}}}, false)
+	for way, objects := range map[string][]object{"kustomize": kustomized(t, recyclerFolder), "helm": chosen} {
+		policy := typed(t, find(t, objects,
+			"ValidatingAdmissionPolicy/stowage-recycler-volumes")).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+		var drivers []string
+		if err := json.Unmarshal([]byte(policy.Spec.Variables[0].Expression), &drivers); err != nil {
+			t.Fatal(err)
+		}
+		deployment := typed(t, find(t, objects, "Deployment/stowage-recycler/recycler")).(*appsv1.Deployment)
+		hasFlags(t, deployment.Spec.Template.Spec.Containers[0], "--drivers="+strings.Join(drivers, ","))
+		binding := typed(t, find(t, objects,
+			"ValidatingAdmissionPolicyBinding/stowage-recycler-pods")).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+		if ref := binding.Spec.ParamRef; ref.Name != "recycler" || ref.Namespace != "stowage-recycler" ||
+			*ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
+			t.Errorf("%s: the policy for pods is bound to %+v", way, ref)
+		}
+		if account := deployment.Spec.Template.Spec.ServiceAccountName; account != "stowage-recycler" {
+			t.Errorf("%s: the policies are not for the account %s", way, account)
+		}
+	}
+}
