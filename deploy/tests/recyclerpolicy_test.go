@@ -169,6 +169,11 @@ func TestRecyclerIsContained(t *testing.T) {
 				t.Errorf("%s: %s by somebody else: %s", way, name, said(c))
 			}
 		}
+		for name, pod := range scrubPods(made) {
+			if refusal := said(change{recycler, "pods", "", nil, pod}); refusal != "" {
+				t.Errorf("%s: %s: %s", way, name, refusal)
+			}
+		}
 		for name, c := range map[string]change{
 			"its flag's image": {recycler, "pods", "", nil, podWith(made, "image", "j")},
 			"another class": {recycler, "configmaps", "", fields{"metadata": fields{"name": recycledClasses}},
@@ -207,6 +212,42 @@ func podWith(pod map[string]any, field string, value any) map[string]any {
 	return all
 }
 
+// withSpec returns a pod whose spec has other fields.
+func withSpec(pod, changed fields) fields {
+	all := copied(pod)
+	spec, _ := all["spec"].(map[string]any)
+	maps.Copy(spec, changed)
+	return all
+}
+
+// security returns the fields of a scrub pod's security context, with changed ones.
+func security(changed fields) fields {
+	all := fields{"runAsUser": 0, "runAsGroup": 0, "seccompProfile": fields{"type": "RuntimeDefault"}}
+	maps.Copy(all, changed)
+	return fields{"securityContext": all}
+}
+
+// scrubPods are forms of a scrub pod, which are allowed.
+func scrubPods(pod fields) map[string]fields {
+	block := podWith(pod, "volumeDevices", []any{fields{"name": "volume", "devicePath": "/volume"}})
+	container, _ := block["spec"].(fields)["containers"].([]any)[0].(fields)
+	delete(container, "volumeMounts")
+	lasting := func(taint string) fields {
+		return fields{"key": "node.kubernetes.io/" + taint, "operator": "Exists", "effect": "NoExecute",
+			"tolerationSeconds": 300}
+	}
+	return map[string]fields{
+		"a block device": block,
+		"with the defaults of the API server 1.36": withSpec(podWith(pod, "terminationMessagePath", "/dev/termination-log"),
+			fields{"terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "serviceAccountName": "default",
+				"serviceAccount": "default", "schedulerName": "default-scheduler", "priority": 0,
+				"preemptionPolicy": "PreemptLowerPriority",
+				"tolerations":      []any{lasting("not-ready"), lasting("unreachable")}}),
+		"with what OpenShift adds": withSpec(pod,
+			security(fields{"fsGroup": 1000, "seLinuxOptions": fields{"level": "s0:c1,c2"}})),
+	}
+}
+
 // podThefts are changes of a scrub pod, which are refused.
 func podThefts(pod map[string]any) map[string]change {
 	rows := map[string]change{}
@@ -224,6 +265,19 @@ func podThefts(pod map[string]any) map[string]change {
 	create("privileged", podWith(pod, "securityContext", fields{"privileged": true}))
 	create("another capability", podWith(pod, "securityContext", fields{"allowPrivilegeEscalation": false,
 		"capabilities": fields{"drop": []any{"ALL"}, "add": []any{"SYS_ADMIN"}}}))
+	mount := func(more fields) []any {
+		all := fields{"name": "volume", "mountPath": "/volume"}
+		maps.Copy(all, more)
+		return []any{all}
+	}
+	create("a tenant's program", podWith(pod, "volumeMounts", mount(fields{"mountPath": "/stowage", "subPath": "a"})))
+	create("a part of the volume", podWith(pod, "volumeMounts", mount(fields{"subPath": "a"})))
+	create("a volume elsewhere", podWith(pod, "volumeMounts", mount(fields{"mountPath": "/"})))
+	create("a second mount", podWith(pod, "volumeMounts", append(mount(nil), mount(fields{"mountPath": "/lib"})...)))
+	create("a device elsewhere", podWith(pod, "volumeDevices", []any{fields{"name": "volume", "devicePath": "/stowage"}}))
+	unconfined := security(fields{"seccompProfile": fields{"type": "Unconfined"}})
+	create("all system calls", withSpec(pod, unconfined))
+	create("another SELinux type", withSpec(pod, security(fields{"seLinuxOptions": fields{"type": "spc_t"}})))
 	create("two containers", spec("containers", append(pod["spec"].(map[string]any)["containers"].([]any),
 		fields{"name": "b", "image": "i"})))
 	create("no container", spec("containers", []any{}))

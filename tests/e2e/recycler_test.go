@@ -85,7 +85,9 @@ patches:
   - target: {kind: ValidatingAdmissionPolicy, name: stowage-recycler-volumes}
     patch: |
       - {op: test, path: /spec/variables/0/name, value: drivers}
-      - {op: replace, path: /spec/variables/0/expression, value: "['local.csi.stowage.dev', 'kubernetes.io/local-volume']"}
+      - op: replace
+        path: /spec/variables/0/expression
+        value: "['local.csi.stowage.dev', 'kubernetes.io/local-volume']"
 `, manifests)
 	s.Must(os.WriteFile(filepath.Join(own, "kustomization.yaml"), []byte(text), 0o600))
 	out, err := s.Kubectl(s.Context(), "apply", "-k", own)
