@@ -243,7 +243,8 @@ func scrubPods(pod fields) map[string]fields {
 				"serviceAccount": "default", "schedulerName": "default-scheduler", "priority": 0,
 				"preemptionPolicy": "PreemptLowerPriority",
 				"tolerations":      []any{lasting("not-ready"), lasting("unreachable")}}),
-		"with what OpenShift adds": withSpec(pod,
+		"with what OpenShift adds": withSpec(podWith(pod, "securityContext", fields{"allowPrivilegeEscalation": false,
+			"capabilities": fields{"drop": []any{"ALL", "MKNOD"}, "add": []any{"DAC_OVERRIDE", "FOWNER"}}}),
 			security(fields{"fsGroup": 1000, "seLinuxOptions": fields{"level": "s0:c1,c2"}})),
 	}
 }
