@@ -171,7 +171,7 @@ if [ -b /data ]; then
   dd if=/tmp/canary of=/data bs=4096 seek=4000 conv=notrunc
 else
   mkdir -p /data/dir/.hidden
-  echo "` + earlier + `" | tee /data/file /data/dir/.hidden/file
+  echo "` + earlier + `" | tee /data/file > /data/dir/.hidden/file
   chown -R 4711:4711 /data/dir && chmod 0 /data/dir/.hidden
   ln -s / /data/link
 fi
