@@ -18,13 +18,7 @@ import (
 // the policy covers, on objects that have only the fields that the API requires. Such a failure is a refusal, because
 // the policies fail closed.
 func TestPoliciesEvaluate(t *testing.T) {
-	all := map[string][]object{"found disks": kustomized(t, disksFolder), "recycler": kustomized(t, recyclerFolder),
-		"recycler, helm": chartedRecycler(t)}
-	for _, in := range installs() {
-		all[in.name] = kustomized(t, in.folder)
-		all[in.name+", helm"] = charted(t, in.values, in.schemaless)
-	}
-	seen := map[string]bool{}
+	all, seen := installations(t), map[string]bool{}
 	for _, where := range slices.Sorted(maps.Keys(all)) {
 		for _, o := range all[where] {
 			policy, is := typed(t, o).(*admissionregistrationv1.ValidatingAdmissionPolicy)
@@ -36,6 +30,18 @@ func TestPoliciesEvaluate(t *testing.T) {
 			t.Run(where+"/"+policy.Name, func(t *testing.T) { evaluates(t, policy) })
 		}
 	}
+}
+
+// installations returns the objects of each installation, of the recycler too, by its name.
+func installations(t *testing.T) map[string][]object {
+	t.Helper()
+	all := map[string][]object{"found disks": kustomized(t, disksFolder), "recycler": kustomized(t, recyclerFolder),
+		"recycler, helm": chartedRecycler(t)}
+	for _, in := range installs() {
+		all[in.name] = kustomized(t, in.folder)
+		all[in.name+", helm"] = charted(t, in.values, in.schemaless)
+	}
+	return all
 }
 
 func evaluates(t *testing.T, policy *admissionregistrationv1.ValidatingAdmissionPolicy) {

@@ -17,17 +17,17 @@ const (
 )
 
 // recyclerSays returns a function that evaluates the policies for the recycler's account, with its Deployment as the
-// parameter of the policy for pods.
+// parameter of the policy for images.
 func recyclerSays(t *testing.T, objects []object, deployment map[string]any) func(change) string {
 	t.Helper()
-	others, pods := verdicts(t, objects), typed(t, find(t, objects, "ValidatingAdmissionPolicy/stowage-recycler-pods"))
-	policy := pods.(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	others, one := verdicts(t, objects), typed(t, find(t, objects, "ValidatingAdmissionPolicy/stowage-recycler-images"))
+	policy := one.(*admissionregistrationv1.ValidatingAdmissionPolicy)
 	v := validator(t, policy)
 	return func(c change) string {
-		if c.resource == "pods" && covers(policy, c) {
-			return refusedWith(t, v, c, deployment)
+		if refusal := others(c); refusal != "" || !covers(policy, c) {
+			return refusal
 		}
-		return others(c)
+		return refusedWith(t, v, c, deployment)
 	}
 }
 
@@ -303,7 +303,7 @@ func podThefts(pod map[string]any) map[string]change {
 }
 
 // TestRecyclerDrivers checks that the policy names the drivers of the recycler's flag, that the chart writes its value
-// to both, and that the policy for pods reads the recycler's Deployment.
+// to both, and that the policy for images reads the recycler's Deployment.
 func TestRecyclerDrivers(t *testing.T) {
 	chosen := charted(t, map[string]any{"recycler": map[string]any{"enabled": true,
 		"drivers": []any{"nfs.csi.stowage.dev", "other.example"}}}, false)
@@ -317,13 +317,42 @@ func TestRecyclerDrivers(t *testing.T) {
 		deployment := typed(t, find(t, objects, "Deployment/stowage-recycler/recycler")).(*appsv1.Deployment)
 		hasFlags(t, deployment.Spec.Template.Spec.Containers[0], "--drivers="+strings.Join(drivers, ","))
 		binding := typed(t, find(t, objects,
-			"ValidatingAdmissionPolicyBinding/stowage-recycler-pods")).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+			"ValidatingAdmissionPolicyBinding/stowage-recycler-images")).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
 		if ref := binding.Spec.ParamRef; ref.Name != "recycler" || ref.Namespace != "stowage-recycler" ||
 			*ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
-			t.Errorf("%s: the policy for pods is bound to %+v", way, ref)
+			t.Errorf("%s: the policy for images is bound to %+v", way, ref)
 		}
 		if account := deployment.Spec.Template.Spec.ServiceAccountName; account != "stowage-recycler" {
 			t.Errorf("%s: the policies are not for the account %s", way, account)
 		}
+	}
+}
+
+// TestMissingParameterStopsNobodyElse checks that a policy which refuses requests while its parameter is missing has a
+// selector of objects. The API server looks for the parameter before it evaluates the conditions that name an account,
+// so that without a selector nobody could write such objects in the whole cluster.
+func TestMissingParameterStopsNobodyElse(t *testing.T) {
+	bound := 0
+	for where, objects := range installations(t) {
+		for _, o := range objects {
+			binding, is := typed(t, o).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+			if !is || binding.Spec.ParamRef == nil {
+				continue
+			}
+			if *binding.Spec.ParamRef.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
+				continue
+			}
+			bound++
+			policy := typed(t, find(t, objects, "ValidatingAdmissionPolicy/"+
+				binding.Spec.PolicyName)).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+			selector := policy.Spec.MatchConstraints.ObjectSelector
+			if selector == nil || len(selector.MatchExpressions)+len(selector.MatchLabels) == 0 {
+				t.Errorf("%s: while the parameter of %s is missing, nobody writes %v", where, policy.Name,
+					policy.Spec.MatchConstraints.ResourceRules[0].Resources)
+			}
+		}
+	}
+	if bound < 2 {
+		t.Errorf("%d bindings were looked at", bound)
 	}
 }
