@@ -135,3 +135,23 @@ func parameters(policy *admissionregistrationv1.ValidatingAdmissionPolicy) []map
 	}
 	return []map[string]any{named}
 }
+
+// TestPoliciesOfInstallationsAreApart checks that no installation replaces a policy of another by one for another
+// account: a cluster may have two installations of a driver while it moves from one to the other.
+func TestPoliciesOfInstallationsAreApart(t *testing.T) {
+	conditions, by := map[string]string{}, map[string]string{}
+	all := installations(t)
+	for _, where := range slices.Sorted(maps.Keys(all)) {
+		for _, o := range all[where] {
+			policy, is := typed(t, o).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+			if !is {
+				continue
+			}
+			text := fmt.Sprint(policy.Spec.MatchConditions)
+			if other, is := conditions[policy.Name]; is && other != text {
+				t.Errorf("%s replaces %s of %s, which is for %s", where, policy.Name, by[policy.Name], other)
+			}
+			conditions[policy.Name], by[policy.Name] = text, where
+		}
+	}
+}
