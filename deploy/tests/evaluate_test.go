@@ -130,8 +130,8 @@ func parameters(policy *admissionregistrationv1.ValidatingAdmissionPolicy) []map
 		lost := maps.Clone(named)
 		lost["status"] = map[string]any{"driver": "a"}
 		return []map[string]any{named, lost}
-	case kind.Kind == "Deployment":
-		return []map[string]any{deploymentOf("i")}
+	case kind.Kind == "ServiceAccount":
+		return []map[string]any{named, scrubImage("i")}
 	}
 	return []map[string]any{named}
 }

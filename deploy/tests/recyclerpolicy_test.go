@@ -8,6 +8,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -16,9 +17,9 @@ const (
 	recycling = "stowage.dev/recycling"
 )
 
-// recyclerSays returns a function that evaluates the policies for the recycler's account, with its Deployment as the
-// parameter of the policy for images.
-func recyclerSays(t *testing.T, objects []object, deployment map[string]any) func(change) string {
+// recyclerSays returns a function that evaluates the policies for the recycler's account, with an image in the parameter
+// of the policy for images.
+func recyclerSays(t *testing.T, objects []object, image string) func(change) string {
 	t.Helper()
 	others, one := verdicts(t, objects), typed(t, find(t, objects, "ValidatingAdmissionPolicy/stowage-recycler-images"))
 	policy := one.(*admissionregistrationv1.ValidatingAdmissionPolicy)
@@ -27,18 +28,14 @@ func recyclerSays(t *testing.T, objects []object, deployment map[string]any) fun
 		if refusal := others(c); refusal != "" || !covers(policy, c) {
 			return refusal
 		}
-		return refusedWith(t, v, c, deployment)
+		return refusedWith(t, v, c, scrubImage(image))
 	}
 }
 
-// deploymentOf returns a Deployment whose pods have an image.
-func deploymentOf(image string, args ...any) fields {
-	container := fields{"name": "recycler", "image": image}
-	if len(args) > 0 {
-		container["args"] = args
-	}
-	return fields{"metadata": fields{"name": "recycler", "namespace": "recycler"},
-		"spec": fields{"template": fields{"spec": fields{"containers": []any{container}}}}}
+// scrubImage returns a ServiceAccount whose annotation names an image.
+func scrubImage(image string) fields {
+	return fields{"metadata": fields{"name": "stowage-recycler", "namespace": "recycler",
+		"annotations": fields{"stowage.dev/scrub-image": image}}}
 }
 
 // recorded are the writes of the recycler in pkg/controllers/recycler, by their forms.
@@ -69,7 +66,7 @@ func TestRecyclerWrites(t *testing.T) {
 	}
 	for way, objects := range map[string][]object{"kustomize": kustomized(t, recyclerFolder),
 		"helm": chartedRecycler(t)} {
-		said := recyclerSays(t, objects, deploymentOf("i"))
+		said := recyclerSays(t, objects, "i")
 		for form, c := range all {
 			if refusal := said(c); refusal != "" {
 				t.Errorf("%s: %s: %s", way, form, refusal)
@@ -158,7 +155,7 @@ func TestRecyclerIsContained(t *testing.T) {
 	made := recorded(t)["pods: none -> 1 finalizers"].after
 	for way, objects := range map[string][]object{"kustomize": kustomized(t, recyclerFolder),
 		"helm": chartedRecycler(t)} {
-		said := recyclerSays(t, objects, deploymentOf("i", "recycler", "--image=j"))
+		said := recyclerSays(t, objects, "i")
 		all := thefts()
 		maps.Copy(all, podThefts(made))
 		for name, c := range all {
@@ -175,7 +172,6 @@ func TestRecyclerIsContained(t *testing.T) {
 			}
 		}
 		for name, c := range map[string]change{
-			"its flag's image": {recycler, "pods", "", nil, podWith(made, "image", "j")},
 			"another class": {recycler, "configmaps", "", fields{"metadata": fields{"name": recycledClasses}},
 				fields{"metadata": fields{"name": recycledClasses}, "data": fields{"a": ""}}},
 			"drop the record": {recycler, "persistentvolumes", "",
@@ -303,7 +299,7 @@ func podThefts(pod map[string]any) map[string]change {
 }
 
 // TestRecyclerDrivers checks that the policy names the drivers of the recycler's flag, that the chart writes its value
-// to both, and that the policy for images reads the recycler's Deployment.
+// to both, and that the policy for images reads the recycler's image in the annotation of its account.
 func TestRecyclerDrivers(t *testing.T) {
 	chosen := charted(t, map[string]any{"recycler": map[string]any{"enabled": true,
 		"drivers": []any{"nfs.csi.stowage.dev", "other.example"}}}, false)
@@ -318,9 +314,13 @@ func TestRecyclerDrivers(t *testing.T) {
 		hasFlags(t, deployment.Spec.Template.Spec.Containers[0], "--drivers="+strings.Join(drivers, ","))
 		binding := typed(t, find(t, objects,
 			"ValidatingAdmissionPolicyBinding/stowage-recycler-images")).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
-		if ref := binding.Spec.ParamRef; ref.Name != "recycler" || ref.Namespace != "stowage-recycler" ||
+		if ref := binding.Spec.ParamRef; ref.Name != "stowage-recycler" || ref.Namespace != "stowage-recycler" ||
 			*ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
 			t.Errorf("%s: the policy for images is bound to %+v", way, ref)
+		}
+		account := typed(t, find(t, objects, "ServiceAccount/stowage-recycler/stowage-recycler")).(*corev1.ServiceAccount)
+		if image := deployment.Spec.Template.Spec.Containers[0].Image; account.Annotations["stowage.dev/scrub-image"] != image {
+			t.Errorf("%s: the scrubs may have the image %v, and the recycler has %s", way, account.Annotations, image)
 		}
 		if account := deployment.Spec.Template.Spec.ServiceAccountName; account != "stowage-recycler" {
 			t.Errorf("%s: the policies are not for the account %s", way, account)
