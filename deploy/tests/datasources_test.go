@@ -70,16 +70,8 @@ func (s sourced) check(t *testing.T, policy *admissionregistrationv1.ValidatingA
 // recorded, and that no other claim is refused.
 func TestRestoresOfRecycledClasses(t *testing.T) {
 	policy := policyOf(t, recyclerFolder, "stowage-recycler-data-sources")
-	list := func(classes ...string) map[string]any {
-		data := map[string]any{}
-		for _, class := range classes {
-			data[class] = ""
-		}
-		return map[string]any{"metadata": map[string]any{"namespace": "stowage-recycler",
-			"name": recycledClasses}, "data": data}
-	}
-	empty := list()
-	delete(empty, "data")
+	list := func(classes ...string) map[string]any { return listOf(recycledClasses, strings.Join(classes, ",")) }
+	empty := fields{"metadata": fields{"name": recycledClasses}}
 	for name, s := range map[string]sourced{
 		"of a noted class":           {nil, claimOf("fast"), list("slow", "fast"), true},
 		"by dataSourceRef":           {nil, claimOf("fast", withSourceRef), list("fast"), true},

@@ -38,6 +38,13 @@ func scrubImage(image string) fields {
 		"annotations": fields{"stowage.dev/scrub-image": image}}}
 }
 
+// listOf returns a ServiceAccount with a list of classes.
+func listOf(name, classes string) fields {
+	return fields{"metadata": fields{"name": name, "namespace": "a", "annotations": fields{
+		"stowage.dev/recycled-classes": classes}},
+		"automountServiceAccountToken": false}
+}
+
 // recorded are the writes of the recycler in pkg/controllers/recycler, by their forms.
 func recorded(t *testing.T) map[string]change {
 	t.Helper()
@@ -136,16 +143,10 @@ func thefts() map[string]change {
 		"spec": fields{"volumeName": "v", "dataSource": fields{"kind": "VolumeSnapshot"}}})
 	claim("another claim", nil, fields{"metadata": fields{"name": "x"}, "spec": fields{"volumeName": "v"}})
 	claim("remove another claim", fields{"metadata": fields{"name": "x"}, "spec": fields{}}, nil)
-	list := func(name string, classes ...string) fields {
-		data := fields{}
-		for _, class := range classes {
-			data[class] = ""
-		}
-		return fields{"metadata": fields{"name": name}, "data": data}
-	}
-	row("another list", "configmaps", "", nil, list("a", "b"))
-	row("forget a class", "configmaps", "", list(recycledClasses, "a", "b"), list(recycledClasses, "b"))
-	row("remove the list", "configmaps", "", list(recycledClasses, "a"), nil)
+	row("another account", "serviceaccounts", "", nil, listOf("a", "b"))
+	row("the recycler's image", "serviceaccounts", "", scrubImage("i"), scrubImage("j"))
+	row("forget a class", "serviceaccounts", "", listOf(recycledClasses, "a,b"), listOf(recycledClasses, "b"))
+	row("remove the list", "serviceaccounts", "", listOf(recycledClasses, "a"), nil)
 	return rows
 }
 
@@ -172,8 +173,9 @@ func TestRecyclerIsContained(t *testing.T) {
 			}
 		}
 		for name, c := range map[string]change{
-			"another class": {recycler, "configmaps", "", fields{"metadata": fields{"name": recycledClasses}},
-				fields{"metadata": fields{"name": recycledClasses}, "data": fields{"a": ""}}},
+			"the first class": {recycler, "serviceaccounts", "", nil, listOf(recycledClasses, "a")},
+			"another class":   {recycler, "serviceaccounts", "", listOf(recycledClasses, "a"), listOf(recycledClasses, "a,b")},
+			"the first again": {recycler, "serviceaccounts", "", listOf(recycledClasses, ""), listOf(recycledClasses, "a")},
 			"drop the record": {recycler, "persistentvolumes", "",
 				recycledVolume("ebs.csi.stowage.dev", fields{recycling: "{}", "a": "b"}, "b", "Bound"),
 				recycledVolume("ebs.csi.stowage.dev", fields{"a": "b"}, "b", "Bound")},
@@ -354,5 +356,29 @@ func TestMissingParameterStopsNobodyElse(t *testing.T) {
 	}
 	if bound < 2 {
 		t.Errorf("%d bindings were looked at", bound)
+	}
+}
+
+// TestParametersAreWatched checks that the parameters of policies are of kinds that an API server watches as long as it
+// runs, or of Stowage's own. It watches any other kind, such as ConfigMaps, for policies alone. It ends that watch with
+// the last policy and never begins it again, so that the policy of a second installation would see old objects.
+func TestParametersAreWatched(t *testing.T) {
+	kinds := map[string]bool{"v1/ServiceAccount": true, "storage.k8s.io/v1/StorageClass": true,
+		"stowage.dev/v1alpha1/PersistentVolumeSet": true}
+	seen := map[string]bool{}
+	for where, objects := range installations(t) {
+		for _, o := range objects {
+			policy, is := typed(t, o).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+			if !is || policy.Spec.ParamKind == nil {
+				continue
+			}
+			kind := policy.Spec.ParamKind.APIVersion + "/" + policy.Spec.ParamKind.Kind
+			if seen[kind] = true; !kinds[kind] {
+				t.Errorf("%s: %s has a parameter of the kind %s", where, policy.Name, kind)
+			}
+		}
+	}
+	if !maps.Equal(seen, kinds) {
+		t.Errorf("the kinds of parameters are %v", seen)
 	}
 }

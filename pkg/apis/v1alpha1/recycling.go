@@ -22,11 +22,15 @@ const (
 	// RecyclerFinalizer keeps a scrub pod until its kubelet has said that it ended.
 	RecyclerFinalizer = "stowage.dev/recycler"
 
-	// RecycledClasses is the ConfigMap, in the recycler's namespace, whose keys are the classes in which there may be
-	// unbound volumes that were recycled. An admission policy refuses claims with a data source in them.
+	// RecycledClasses is the ServiceAccount, in the recycler's namespace, with the list of the classes in which there may
+	// be unbound volumes that were recycled. An admission policy refuses claims with a data source in them. No program
+	// uses the account: its kind is one that API servers watch as long as they run, so that the policy sees the list.
 	RecycledClasses = "recycled-classes"
 
-	// NoClass is the key of volumes without a class. No class has such a name.
+	// RecycledClassesAnnotation of that ServiceAccount is the list. Commas separate the classes.
+	RecycledClassesAnnotation = "stowage.dev/recycled-classes"
+
+	// NoClass stands in the list for volumes without a class. No class has such a name.
 	NoClass = "_"
 )
 

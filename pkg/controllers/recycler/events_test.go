@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,13 +125,14 @@ func given(t *testing.T, class string, calls interceptor.Funcs) (*reconciler, cl
 	return r, client.ObjectKeyFromObject(v), told
 }
 
-// TestClassIsNotedFirst checks that a volume is given back only once its class is in the ConfigMap that makes the
+// TestClassIsNotedFirst checks that a volume is given back only once its class is in the list that makes the
 // policy refuse claims with a data source, and that the other classes in it stay.
 func TestClassIsNotedFirst(t *testing.T) {
 	for class, key := range map[string]string{"fast": "fast", "": v1alpha1.NoClass} {
 		r, volume, _ := given(t, class, interceptor.Funcs{})
-		list := &corev1.ConfigMap{Data: map[string]string{"slow": ""}}
+		list := &corev1.ServiceAccount{}
 		list.Namespace, list.Name = ownNamespace, v1alpha1.RecycledClasses
+		list.Annotations = map[string]string{v1alpha1.RecycledClassesAnnotation: "slow"}
 		if class != "" {
 			if err := r.write.Create(t.Context(), list); err != nil {
 				t.Fatal(err)
@@ -145,28 +147,29 @@ func TestClassIsNotedFirst(t *testing.T) {
 				t.Fatal(err)
 			}
 			err := r.live.Get(t.Context(), client.ObjectKeyFromObject(list), list)
-			_, isNoted := list.Data[key]
+			isNoted := slices.Contains(listedClasses(list), key)
 			if v.Spec.ClaimRef == nil && !before {
 				t.Errorf("class %q: the volume is given back before its class is noted", class)
 			}
 			if before = err == nil && isNoted; !before {
-				t.Errorf("class %q: noted are %v (%v)", class, list.Data, err)
+				t.Errorf("class %q: noted are %v (%v)", class, listedClasses(list), err)
 			}
 		}
-		_, isKept := list.Data["slow"]
+		isKept := slices.Contains(listedClasses(list), "slow")
 		if v.Spec.ClaimRef != nil || isKept != (class != "") {
-			t.Errorf("class %q: the volume names %v, and noted are %v", class, v.Spec.ClaimRef, list.Data)
+			t.Errorf("class %q: the volume names %v, and noted are %v", class, v.Spec.ClaimRef, listedClasses(list))
 		}
 	}
 }
 
-// TestPolicyReadsTheList checks that the policy reads the ConfigMap and key that the recycler writes.
+// TestPolicyReadsTheList checks that the policy reads the annotation that the recycler writes.
 func TestPolicyReadsTheList(t *testing.T) {
 	text, err := os.ReadFile("../../../deploy/kubernetes/recycler/data-sources.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"    name: " + v1alpha1.RecycledClasses + "\n",
+		"params.metadata.?annotations[?'" + v1alpha1.RecycledClassesAnnotation + "'].orValue('').split(',')",
 		"variables.class == '' ? '" + v1alpha1.NoClass + "' : variables.class"} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("the policy has no %q", want)
@@ -177,11 +180,11 @@ func TestPolicyReadsTheList(t *testing.T) {
 // TestClassThatIsNotNoted checks that an event says why a volume is not given back if its class cannot be noted, for
 // example with the permissions of an earlier version.
 func TestClassThatIsNotNoted(t *testing.T) {
-	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, v1alpha1.RecycledClasses, errCut)
+	refusal := apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, v1alpha1.RecycledClasses, errCut)
 	r, volume, told := given(t, "fast", interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object,
 			options ...client.GetOption) error {
-			if _, ok := o.(*corev1.ConfigMap); ok {
+			if _, ok := o.(*corev1.ServiceAccount); ok {
 				return refusal
 			}
 			return c.Get(ctx, key, o, options...)

@@ -327,13 +327,11 @@ func (s *simulation) isUnbound() bool {
 // class. It is called only while the volume is unbound: otherwise another volume is created for such a claim.
 func (s *simulation) restores(claim *corev1.PersistentVolumeClaim) bool {
 	s.Helper()
-	list, err := find(s.Context(), s.api, ownNamespace, v1alpha1.RecycledClasses, &corev1.ConfigMap{})
+	list, err := find(s.Context(), s.api, ownNamespace, v1alpha1.RecycledClasses, &corev1.ServiceAccount{})
 	s.must(err)
-	if list != nil {
-		if _, isNoted := list.Data[classKey(s.volume())]; isNoted {
-			s.note("a restore is refused")
-			return false
-		}
+	if list != nil && slices.Contains(listedClasses(list), classKey(s.volume())) {
+		s.note("a restore is refused")
+		return false
 	}
 	claim.Spec.DataSource = &corev1.TypedLocalObjectReference{Kind: "VolumeSnapshot", Name: "backup"}
 	return true

@@ -88,7 +88,7 @@ func resourceOf(o client.Object) string {
 	case *corev1.Pod:
 		return "pods"
 	}
-	return "configmaps"
+	return "serviceaccounts"
 }
 
 // form describes an object by the fields that the recycler changes.
