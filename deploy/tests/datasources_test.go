@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 const (
@@ -16,12 +17,22 @@ const (
 // policyOf returns an installed policy.
 func policyOf(t *testing.T, folder, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
 	t.Helper()
-	policy, is := typed(t, find(t, kustomized(t, folder),
-		"ValidatingAdmissionPolicy/"+name)).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	return policyIn(t, kustomized(t, folder), name)
+}
+
+func policyIn(t *testing.T, objects []object, name string) *admissionregistrationv1.ValidatingAdmissionPolicy {
+	t.Helper()
+	return as[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, "ValidatingAdmissionPolicy/"+name)
+}
+
+// as returns the object of a type.
+func as[T runtime.Object](t *testing.T, objects []object, id string) T {
+	t.Helper()
+	one, is := typed(t, find(t, objects, id)).(T)
 	if !is {
-		t.Fatalf("%s has no policy %s", folder, name)
+		t.Fatalf("%s is no %T", id, one)
 	}
-	return policy
+	return one
 }
 
 // claimOf returns a claim of a class, or of none, that restores a snapshot.

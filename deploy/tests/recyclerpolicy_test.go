@@ -17,12 +17,11 @@ const (
 	recycling = "stowage.dev/recycling"
 )
 
-// recyclerSays returns a function that evaluates the policies for the recycler's account, with an image in the parameter
-// of the policy for images.
+// recyclerSays returns a function that evaluates the policies for the recycler's account, with an image in the
+// parameter of the policy for images.
 func recyclerSays(t *testing.T, objects []object, image string) func(change) string {
 	t.Helper()
-	others, one := verdicts(t, objects), typed(t, find(t, objects, "ValidatingAdmissionPolicy/stowage-recycler-images"))
-	policy := one.(*admissionregistrationv1.ValidatingAdmissionPolicy)
+	others, policy := verdicts(t, objects), policyIn(t, objects, "stowage-recycler-images")
 	v := validator(t, policy)
 	return func(c change) string {
 		if refusal := others(c); refusal != "" || !covers(policy, c) {
@@ -198,6 +197,12 @@ func copied(o map[string]any) map[string]any {
 	return all
 }
 
+// part returns an object in a field of another.
+func part(o map[string]any, field string) map[string]any {
+	inner, _ := o[field].(map[string]any)
+	return inner
+}
+
 // podWith returns a pod whose container has another field.
 func podWith(pod map[string]any, field string, value any) map[string]any {
 	all := copied(pod)
@@ -253,7 +258,7 @@ func podThefts(pod map[string]any) map[string]change {
 	create := func(name string, after map[string]any) { rows["pod, "+name] = change{recycler, "pods", "", nil, after} }
 	spec := func(field string, value any) map[string]any {
 		all := copied(pod)
-		all["spec"].(map[string]any)[field] = value
+		part(all, "spec")[field] = value
 		return all
 	}
 	create("another image", podWith(pod, "image", "k"))
@@ -277,8 +282,8 @@ func podThefts(pod map[string]any) map[string]change {
 	unconfined := security(fields{"seccompProfile": fields{"type": "Unconfined"}})
 	create("all system calls", withSpec(pod, unconfined))
 	create("another SELinux type", withSpec(pod, security(fields{"seLinuxOptions": fields{"type": "spc_t"}})))
-	create("two containers", spec("containers", append(pod["spec"].(map[string]any)["containers"].([]any),
-		fields{"name": "b", "image": "i"})))
+	create("two containers", spec("containers", []any{fields{"name": "a", "image": "i"},
+		fields{"name": "b", "image": "i"}}))
 	create("no container", spec("containers", []any{}))
 	create("another container before it", spec("initContainers", []any{fields{"name": "b", "image": "i"}}))
 	create("a token", spec("automountServiceAccountToken", true))
@@ -290,8 +295,8 @@ func podThefts(pod map[string]any) map[string]change {
 	create("another claim", spec("volumes", []any{fields{"name": "volume",
 		"persistentVolumeClaim": fields{"claimName": "b"}}}))
 	unheld, unmarked := copied(pod), copied(pod)
-	delete(unheld["metadata"].(map[string]any), "finalizers")
-	delete(unmarked["metadata"].(map[string]any), "labels")
+	delete(part(unheld, "metadata"), "finalizers")
+	delete(part(unmarked, "metadata"), "labels")
 	create("no finalizer", unheld)
 	create("no mark", unmarked)
 	rows["pod, remove another"] = change{recycler, "pods", "", unmarked, nil}
@@ -306,22 +311,22 @@ func TestRecyclerDrivers(t *testing.T) {
 	chosen := charted(t, map[string]any{"recycler": map[string]any{"enabled": true,
 		"drivers": []any{"nfs.csi.stowage.dev", "other.example"}}}, false)
 	for way, objects := range map[string][]object{"kustomize": kustomized(t, recyclerFolder), "helm": chosen} {
-		policy := typed(t, find(t, objects,
-			"ValidatingAdmissionPolicy/stowage-recycler-volumes")).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+		policy := policyIn(t, objects, "stowage-recycler-volumes")
 		var drivers []string
 		if err := json.Unmarshal([]byte(policy.Spec.Variables[0].Expression), &drivers); err != nil {
 			t.Fatal(err)
 		}
-		deployment := typed(t, find(t, objects, "Deployment/stowage-recycler/recycler")).(*appsv1.Deployment)
+		deployment := as[*appsv1.Deployment](t, objects, "Deployment/stowage-recycler/recycler")
 		hasFlags(t, deployment.Spec.Template.Spec.Containers[0], "--drivers="+strings.Join(drivers, ","))
-		binding := typed(t, find(t, objects,
-			"ValidatingAdmissionPolicyBinding/stowage-recycler-images")).(*admissionregistrationv1.ValidatingAdmissionPolicyBinding)
+		binding := as[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects,
+			"ValidatingAdmissionPolicyBinding/stowage-recycler-images")
 		if ref := binding.Spec.ParamRef; ref.Name != "stowage-recycler" || ref.Namespace != "stowage-recycler" ||
 			*ref.ParameterNotFoundAction != admissionregistrationv1.DenyAction {
 			t.Errorf("%s: the policy for images is bound to %+v", way, ref)
 		}
-		account := typed(t, find(t, objects, "ServiceAccount/stowage-recycler/stowage-recycler")).(*corev1.ServiceAccount)
-		if image := deployment.Spec.Template.Spec.Containers[0].Image; account.Annotations["stowage.dev/scrub-image"] != image {
+		account := as[*corev1.ServiceAccount](t, objects, "ServiceAccount/stowage-recycler/stowage-recycler")
+		image := deployment.Spec.Template.Spec.Containers[0].Image
+		if account.Annotations["stowage.dev/scrub-image"] != image {
 			t.Errorf("%s: the scrubs may have the image %v, and the recycler has %s", way, account.Annotations, image)
 		}
 		if account := deployment.Spec.Template.Spec.ServiceAccountName; account != "stowage-recycler" {
@@ -345,8 +350,7 @@ func TestMissingParameterStopsNobodyElse(t *testing.T) {
 				continue
 			}
 			bound++
-			policy := typed(t, find(t, objects, "ValidatingAdmissionPolicy/"+
-				binding.Spec.PolicyName)).(*admissionregistrationv1.ValidatingAdmissionPolicy)
+			policy := policyIn(t, objects, binding.Spec.PolicyName)
 			selector := policy.Spec.MatchConstraints.ObjectSelector
 			if selector == nil || len(selector.MatchExpressions)+len(selector.MatchLabels) == 0 {
 				t.Errorf("%s: while the parameter of %s is missing, nobody writes %v", where, policy.Name,

@@ -58,7 +58,7 @@ func (r *reconciler) noteClass(ctx context.Context, v *corev1.PersistentVolume) 
 
 // notNoted explains the failure to note the class of a volume.
 func (r *reconciler) notNoted(v *corev1.PersistentVolume, cause error) string {
-	return fmt.Sprintf("the class %q of the volume could not be written into the annotation %s of the ServiceAccount %s/%s, "+
-		"by which claims with a data source are kept from recycled volumes: %s", storage.GetPersistentVolumeClass(v),
+	return fmt.Sprintf("the class %q of the volume could not be written into the annotation %s of the ServiceAccount "+
+		"%s/%s, by which claims with a data source are kept from recycled volumes: %s", storage.GetPersistentVolumeClass(v),
 		v1alpha1.RecycledClassesAnnotation, r.Namespace, v1alpha1.RecycledClasses, cause)
 }

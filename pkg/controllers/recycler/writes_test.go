@@ -20,7 +20,11 @@ import (
 // writes is the file with the writes of the recycler. deploy/tests checks that the policies allow each of them.
 const writes = "testdata/writes.json"
 
-var update = flag.Bool("update", false, "rewrite testdata/writes.json")
+// TestMain adds the flag -update.
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "rewrite testdata/writes.json")
+	os.Exit(m.Run())
+}
 
 // write is a successful write of a recycler: the object before and after it, without one if there is none.
 type write struct {
@@ -139,7 +143,7 @@ func TestWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	text = append(text, '\n')
-	if *update {
+	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(writes, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
