@@ -30,6 +30,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"worker --namespace=n --node-name=a --log-format=xml":         `--log-format is "xml"`,
 		"recycler --namespace=n --pod=p":                              "--drivers is missing",
 		"recycler --namespace=n --pod=p --drivers=d --log-format=xml": `--log-format is "xml"`,
+		"recycler --namespace=n --pod=p --drivers=d,":                 "--drivers has an empty name",
 	} {
 		cmd := command()
 		cmd.SetArgs(strings.Fields(line))

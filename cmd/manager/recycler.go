@@ -64,6 +64,8 @@ func (o *recyclerOptions) check() error {
 	case len(s.Drivers) == 0:
 		return errors.New("--drivers is missing: name the CSI drivers whose volumes are recycled, such as " +
 			"nfs.csi.stowage.dev")
+	case slices.Contains(s.Drivers, ""): // Volumes of other kinds, such as hostPath, have no driver's name.
+		return errors.New("--drivers has an empty name: leave out a comma too many")
 	case s.Delay < 0:
 		return fmt.Errorf("--delay is %s: it must not be negative", s.Delay)
 	case s.Deadline < time.Second:
