@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/driver"
 	"github.com/stowage-csi/stowage/pkg/node"
 	"github.com/stowage-csi/stowage/pkg/openfiles"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/strictyaml"
 )
 
 // options are the flags of the commands that serve.
@@ -137,7 +137,7 @@ func (o *options) checkNumbers() error {
 	return o.files.Check()
 }
 
-// load reads the backend's configuration strictly: an unknown key is an error.
+// load reads the backend's configuration strictly.
 func (o *options) load(definition backends.Definition) (any, error) {
 	if definition.NewConfig == nil {
 		if o.config != "" {
@@ -153,7 +153,7 @@ func (o *options) load(definition backends.Definition) (any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
 	}
-	if err := yaml.UnmarshalStrict(text, value); err != nil {
+	if err := strictyaml.Unmarshal(text, value); err != nil {
 		return nil, fmt.Errorf("--config: %s: %w", o.config, err)
 	}
 	return value, nil

@@ -99,7 +99,12 @@ func TestRefusedStartChangesNothing(t *testing.T) {
 	if err := os.WriteFile(config, []byte("zone: ''"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	two := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(two, []byte("zone: a\n---\nzone: b\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for flag, says := range map[string]string{
+		"--config=" + two:                                "second document",
 		"--otlp-endpoint=collector:4317":                 "--otlp-endpoint",
 		"--otlp-endpoint=http://[::1":                    "--otlp-endpoint",
 		"--trace-ratio=2":                                "--trace-ratio",
@@ -132,7 +137,12 @@ func TestRefusedDisksChangeNothing(t *testing.T) {
 	if err := os.WriteFile(config, []byte("mountPoints: [{paths: [/nowhere/*]}]"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	two := filepath.Join(t.TempDir(), "two.yaml")
+	if err := os.WriteFile(two, []byte("mountPoints: [{paths: [/nowhere/*]}]\n---\ndevices: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for flag, says := range map[string]string{
+		"--config=" + two:              "second document",
 		"--endpoint=disks.sock":        "endpoint",
 		"--endpoint=" + config:         "endpoint",
 		"--rescan=1ms":                 "--rescan",

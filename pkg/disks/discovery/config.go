@@ -7,10 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/stowage-csi/stowage/pkg/params"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/strictyaml"
 )
 
 // Config says which volumes are found on a node.
@@ -68,7 +67,7 @@ func transports() []string {
 // Parse reads a configuration in YAML.
 func Parse(text []byte) (Config, error) {
 	var c Config
-	if err := yaml.UnmarshalStrict(text, &c); err != nil {
+	if err := strictyaml.Unmarshal(text, &c); err != nil {
 		return Config{}, err
 	}
 	if len(c.Devices)+len(c.MountPoints) == 0 {
