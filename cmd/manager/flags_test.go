@@ -21,6 +21,12 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"--namespace=n --orphan-period=1m --orphan-grace=2h --delete-leaked-after=1h": "or 2h0m0s at least",
 
 		"--namespace=n --serve-holds=unix:///csi/holds.sock": "--serve-holds needs --failover",
+		"--namespace=n --bind-api-qps=NaN":                   "--bind-api-qps is NaN",
+		"--namespace=n --bind-api-qps=+Inf":                  "--bind-api-qps is +Inf",
+		"master --namespace=n --kube-api-qps=NaN":            "--kube-api-qps is NaN",
+		"master --namespace=n --kube-api-qps=-1":             "--kube-api-qps is -1",
+		"master --namespace=n --kube-api-burst=-3":           "--kube-api-burst is -3",
+		"master --namespace=n --kube-api-burst=0":            "--kube-api-burst is 0",
 		"master":                                                      "--namespace is missing",
 		"master --namespace=n --log-format=xml":                       `--log-format is "xml"`,
 		"master --namespace=n --max-open-files=9":                     "--max-open-files is 9",
@@ -30,6 +36,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"worker --namespace=n --node-name=a --log-format=xml":         `--log-format is "xml"`,
 		"recycler --namespace=n --pod=p":                              "--drivers is missing",
 		"recycler --namespace=n --pod=p --drivers=d --log-format=xml": `--log-format is "xml"`,
+		"recycler --namespace=n --pod=p --drivers=d --kube-api-qps=0": "--kube-api-qps is 0",
 		"recycler --namespace=n --pod=p --drivers=d,":                 "--drivers has an empty name",
 	} {
 		cmd := command()

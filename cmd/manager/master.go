@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func (o *masterOptions) check() error {
 	case o.goneAfter <= 0:
 		return fmt.Errorf("--node-gone-after is %s: it must be longer than nothing", o.goneAfter)
 	}
-	return o.process.check()
+	return cmp.Or(o.process.check(), o.checkRate())
 }
 
 func (o *masterOptions) run(ctx context.Context) error {

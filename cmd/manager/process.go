@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 
 	"github.com/go-logr/logr"
@@ -62,6 +63,20 @@ func (p *process) check() error {
 	}
 	return p.files.Check()
 }
+
+// checkRate checks the flags of bindRate.
+func (p *process) checkRate() error {
+	switch {
+	case p.qps == 0 || !isRate(p.qps):
+		return fmt.Errorf("--kube-api-qps is %g: it must be a number above 0", p.qps)
+	case p.burst < 1:
+		return fmt.Errorf("--kube-api-burst is %d: it must be 1 at least", p.burst)
+	}
+	return nil
+}
+
+// isRate reports whether a flag's value can be a number of requests per second. NaN cannot: it fails each comparison.
+func isRate(value float32) bool { return value >= 0 && value <= math.MaxFloat32 }
 
 // start runs the controllers that add registers, until the context ends. With a LeaderElectionID, one of several
 // processes works at a time.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -75,7 +76,7 @@ func (o *recyclerOptions) check() error {
 	case s.Workers < 1:
 		return fmt.Errorf("--workers is %d: it must be 1 at least", s.Workers)
 	}
-	return o.process.check()
+	return cmp.Or(o.process.check(), o.checkRate())
 }
 
 func (o *recyclerOptions) run(ctx context.Context) error {

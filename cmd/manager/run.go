@@ -34,7 +34,9 @@ type options struct {
 }
 
 func (o *options) check() error {
-	for _, check := range []func() error{o.process.check, o.checkDriver, o.checkSets, o.checkOrphans, o.checkFailover} {
+	for _, check := range []func() error{
+		o.process.check, o.checkRate, o.checkDriver, o.checkSets, o.checkOrphans, o.checkFailover,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -58,7 +60,7 @@ func (o *options) checkSets() error {
 		return fmt.Errorf("--volumes-at-once is %d: it must be from 1 to 64", o.slots)
 	case o.workers < 1:
 		return fmt.Errorf("--workers is %d: it must be 1 at least", o.workers)
-	case o.bindQPS < 0:
+	case !isRate(o.bindQPS):
 		return fmt.Errorf("--bind-api-qps is %g: it must be 0, which leaves binding to Kubernetes, or more", o.bindQPS)
 	case o.surplus < 0:
 		return fmt.Errorf("--surplus-delay is %s: it must not be negative", o.surplus)
