@@ -16,10 +16,10 @@ import (
 // healthWait is how long a readiness probe waits for the cache: it answers before the kubelet gives up.
 const healthWait = 500 * time.Millisecond
 
-// serveHTTP returns the server for the metrics and the kubelet's probes; nil for an endpoint of 0. It replaces
+// serveHTTP returns the server for the metrics and the kubelet's probes; nil without an endpoint. It replaces
 // controller-runtime's server, which bounds neither connections nor the time of an answer.
 func (p *process) serveHTTP(ctx context.Context, probes *health) (*manager.Server, error) {
-	if p.httpEndpoint == "0" {
+	if p.httpEndpoint == "0" || p.httpEndpoint == "" { // To listen at "" is to listen at any port, on every network.
 		return nil, nil
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.httpEndpoint)

@@ -38,6 +38,21 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// Without an endpoint nothing is served. An empty address would mean any port of every network of the node.
+func TestNoEndpoint(t *testing.T) {
+	for _, endpoint := range []string{"0", ""} {
+		p := process{httpEndpoint: endpoint}
+		server, err := p.serveHTTP(t.Context(), &health{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if server != nil {
+			t.Errorf("--http-endpoint=%s serves at %s", endpoint, server.Listener.Addr())
+			_ = server.Listener.Close()
+		}
+	}
+}
+
 // TestIdleConnectionsAreBounded checks that idle connections do not block a scraper, and that the master's metrics of
 // CSI calls are served together with those of the controllers.
 func TestIdleConnectionsAreBounded(t *testing.T) {

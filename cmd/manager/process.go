@@ -41,7 +41,7 @@ func (p *process) bind(cmd *cobra.Command, port int) {
 	flags := cmd.Flags()
 	flags.StringVar(&p.kubeconfig, "kubeconfig", "", "a kubeconfig file (default: the pod's service account)")
 	flags.StringVar(&p.httpEndpoint, "http-endpoint", "0",
-		fmt.Sprintf("an address such as :%d for /metrics, /healthz and /readyz; 0 serves none", port))
+		fmt.Sprintf("an address such as :%d for /metrics, /healthz and /readyz; 0, or an empty text, serves none", port))
 	flags.StringVar(&p.logFormat, "log-format", "text", "text or json")
 	flags.IntVarP(&p.verbosity, "v", "v", 0, "how much to log")
 	p.files.Bind(flags, openfiles.Usual)
