@@ -3,13 +3,14 @@ package failover
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 type metrics struct {
@@ -154,9 +155,6 @@ func explain(why verdict, says string) string {
 	return fmt.Sprintf("what its machine does is not known: %s", says)
 }
 
-// mostNote is the maximum length of an event's text, slightly below the API server's limit.
-const mostNote = 1000
-
 // announce logs a decision and records it as an event of the node.
 func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evidence string) {
 	w.announceAs(node, kind, reason, "Failover", format, evidence)
@@ -165,8 +163,7 @@ func (w *watcher) announce(node *corev1.Node, kind, reason, format string, evide
 // announceAs is announce with the action of the event. Kubernetes merges events that differ only in their text, and
 // shows the first.
 func (w *watcher) announceAs(node *corev1.Node, kind, reason, action, format, evidence string) {
-	sentence := fmt.Sprintf(format, evidence)
-	sentence = strings.ToValidUTF8(sentence[:min(len(sentence), mostNote)], "")
+	sentence := printable.Event(fmt.Sprintf(format, evidence))
 	if kind == corev1.EventTypeWarning {
 		w.Log.Warn(sentence, "node", node.Name)
 	} else {

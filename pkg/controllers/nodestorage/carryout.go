@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 // carryOut carries out a plan, and adds to the problems to report. Each write uses the resource version that the plan
@@ -105,7 +106,7 @@ func (r *reconciler) tellOf(node string, all []problem) {
 		isKnown := r.told[node][key]
 		r.mu.Unlock()
 		if !isKnown {
-			r.events.Eventf(p.about, nil, corev1.EventTypeWarning, p.reason, "Offer", "%.1000s", p.message)
+			r.events.Eventf(p.about, nil, corev1.EventTypeWarning, p.reason, "Offer", "%s", printable.Event(p.message))
 		}
 	}
 	r.mu.Lock()

@@ -202,3 +202,15 @@ func TestRefusedVolume(t *testing.T) {
 		t.Errorf("people were told %v, want each once: of the path, and of each other volume", told)
 	}
 }
+
+// TestLongWords checks that the API server accepts the event of a problem, whose text has parts of a node.
+func TestLongWords(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	recorder := events.NewFakeRecorder(1)
+	s.masters[0].events = recorder
+	s.masters[0].tellOf("node-0", []problem{{&v1alpha1.NodeStorage{}, "NotOffered", strings.Repeat("é\x1b", 999)}})
+	_, text, _ := strings.Cut(<-recorder.Events, " NotOffered ")
+	if text == "" || len(text) > 1024 || strings.ContainsRune(text, '\x1b') {
+		t.Errorf("the text has %d bytes, or a control character: %.40q", len(text), text)
+	}
+}

@@ -54,13 +54,13 @@ func (s *sweeper) discardOne(ctx context.Context, d difference) error {
 		s.seen[d] = time.Now()
 		sentence := fmt.Sprintf("the volume %q, which no PersistentVolume names, could not be deleted, and is tried again "+
 			"in %s: %s", d.handle, s.DeleteAfter, csiclient.Message(err))
-		s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeWarning, "VolumeNotDeleted", "Delete", "%s", sentence)
+		s.say(ctx, d, corev1.EventTypeWarning, "VolumeNotDeleted", "Delete", sentence)
 		return errors.New(sentence)
 	}
 	s.metrics.deletions.Inc()
 	sentence := fmt.Sprintf("the volume %q was deleted: no PersistentVolume had named it for %s", d.handle, s.DeleteAfter)
 	s.Log.Warn(sentence, "volume", d.handle)
-	s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeNormal, "VolumeDeleted", "Delete", "%s", sentence)
+	s.say(ctx, d, corev1.EventTypeNormal, "VolumeDeleted", "Delete", sentence)
 	return nil
 }
 

@@ -172,6 +172,26 @@ func TestDeletionThatFails(t *testing.T) {
 	})
 }
 
+// TestLongWords checks that the API server accepts each event: whatever a driver says or a volume is called, the event
+// is short, and has no control character.
+func TestLongWords(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newLeak(t)
+		s.storage.volumes[1].Handle = strings.Repeat("é\x1b", 99)
+		s.storage.stuck = errors.New(strings.Repeat("a snapshot is being made of it. ", 99))
+		_ = s.days(1)
+		if len(s.events.Events) != 2 {
+			t.Errorf("%d events, want one of the leak, and one of the deletion that failed", len(s.events.Events))
+		}
+		for len(s.events.Events) > 0 {
+			words := strings.SplitN(<-s.events.Events, " ", 3) // the type, the reason and the text
+			if len(words[2]) > 1024 || strings.ContainsRune(words[2], '\x1b') {
+				t.Errorf("the text of %s has %d bytes, or a control character: %.40q", words[1], len(words[2]), words[2])
+			}
+		}
+	})
+}
+
 // TestDeletionNeedsOwnVolumes checks that deletion is refused for a driver that may list volumes of other clusters.
 func TestDeletionNeedsOwnVolumes(t *testing.T) {
 	o := Options{Driver: &storage{}, Deleter: &storage{others: true}, DeleteAfter: time.Hour}

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 type metrics struct {
@@ -66,7 +68,12 @@ func (s *sweeper) report(ctx context.Context, confirmed []difference) {
 func (s *sweeper) tell(ctx context.Context, d difference) {
 	reason, sentence := d.describe(s.DeleteAfter)
 	s.Log.Warn(sentence, "kind", d.kind, "volume", d.handle, "node", d.node, "object", d.object)
-	s.events.Eventf(s.subject(ctx, d), nil, corev1.EventTypeWarning, reason, "Compare", "%s", sentence)
+	s.say(ctx, d, corev1.EventTypeWarning, reason, "Compare", sentence)
+}
+
+// say records an event. Parts of its text come from the driver and from the authors of PersistentVolumes.
+func (s *sweeper) say(ctx context.Context, d difference, kind, reason, action, sentence string) {
+	s.events.Eventf(s.subject(ctx, d), nil, kind, reason, action, "%s", printable.Event(sentence))
 }
 
 // describe returns an event's reason and a sentence for a difference. A leaked volume is deleted after deleteAfter,
