@@ -22,6 +22,7 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 	"github.com/stowage-csi/stowage/pkg/openfiles"
 	"github.com/stowage-csi/stowage/pkg/printable"
 )
@@ -96,11 +97,10 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 		o.LeaderElection, o.LeaderElectionNamespace = true, p.namespace
 		o.LeaderElectionReleaseOnCancel = true // When Start has returned, no work continues: the process ends.
 	}
-	manager, err := ctrl.NewManager(config, o)
+	// An API server that does not answer would delay the end: no context ends what a new manager asks it.
+	manager, err := deadline.Do(ctx, deadline.Call{Name: "preparing the controllers"},
+		func(context.Context) (ctrl.Manager, error) { return prepare(config, o, add) }, nil)
 	if err != nil {
-		return fmt.Errorf("reach Kubernetes: %w", err)
-	}
-	if err := add(manager); err != nil {
 		return err
 	}
 	p.metrics = append(p.metrics, registry.Registry)
@@ -115,6 +115,15 @@ func (p *process) start(ctx context.Context, log *slog.Logger, o ctrl.Options, a
 		return err
 	}
 	return manager.Start(ctx)
+}
+
+// prepare returns a manager with the controllers that add registers.
+func prepare(config *rest.Config, o ctrl.Options, add func(ctrl.Manager) error) (ctrl.Manager, error) {
+	manager, err := ctrl.NewManager(config, o)
+	if err != nil {
+		return nil, fmt.Errorf("reach Kubernetes: %w", err)
+	}
+	return manager, add(manager)
 }
 
 // scheme returns a scheme with the types that the controllers read and write.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -9,11 +10,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
@@ -52,6 +56,32 @@ func TestWritesAreStrict(t *testing.T) {
 	})
 	if !errors.Is(err, os.ErrClosed) || asked[http.MethodPost] != "Strict" || asked[http.MethodPut] != "Strict" {
 		t.Errorf("writes ask for the validation %q: %v", asked, err)
+	}
+}
+
+// TestStopBeforeAnAnswer checks that a manager whose API server does not answer ends when it is stopped.
+func TestStopBeforeAnAnswer(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	silent := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		stop()
+		<-silent
+	}))
+	defer server.Close()
+	defer close(silent)
+	p := process{kubeconfig: kubeconfig(t, server), httpEndpoint: "0", logFormat: "text"}
+	only := map[client.Object]cache.ByObject{&v1alpha1.NodeStorage{}: {}} // Its resource is asked for at once.
+	ended := make(chan error, 1)
+	go func() {
+		ended <- p.start(ctx, slog.New(slog.DiscardHandler), ctrl.Options{Cache: cache.Options{ByObject: only}}, nil)
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the manager ended with %v, want its stop", err)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("the manager waits for the API server although it was stopped")
 	}
 }
 
