@@ -13,7 +13,7 @@ const Hidden = "***stripped***"
 // returns true.
 func Named(name string) bool {
 	name = strings.ToLower(name)
-	for _, part := range []string{"token", "secret", "pass", "cred", "key", "auth", "chap", "sas"} {
+	for _, part := range []string{"token", "secret", "pass", "pwd", "cred", "key", "auth", "chap", "sas"} {
 		if strings.Contains(name, part) {
 			return true
 		}
@@ -22,15 +22,23 @@ func Named(name string) bool {
 }
 
 // Option renders a mount option or another value of a user, and hides everything after a name that suggests a secret:
-// several options may be joined in one. A character that cannot be printed ends a name too.
+// several options may be joined in one. A character that cannot be printed ends a name too. It also hides what follows
+// the user in a URL such as https://user:password@host.
 func Option(option string) string {
 	for i, r := range option {
 		ends := r == '=' || r == ':' || r == utf8.RuneError || !unicode.IsPrint(r)
-		if ends && Named(option[:i]) {
+		if ends && (Named(option[:i]) || isUser(option[:i], option[i:])) {
 			return option[:i] + string(r) + Hidden
 		}
 	}
 	return option
+}
+
+// isUser reports whether a text ends with the user of a URL, and the rest begins with the user's password.
+func isUser(text, rest string) bool {
+	begin := strings.LastIndex(text, "//")
+	return begin >= 0 && !strings.Contains(text[begin+len("//"):], "/") && strings.HasPrefix(rest, ":") &&
+		strings.Contains(rest, "@")
 }
 
 // Options renders mount options as mount(8) writes them.

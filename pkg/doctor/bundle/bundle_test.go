@@ -135,7 +135,8 @@ func cluster() []client.Object {
 			Data: map[string]string{"plain": canary}},
 		volume, flex, class, attachment, &corev1.PersistentVolumeClaim{ObjectMeta: meta("data")},
 		pod("web", container("main", canary)), pod("driver",
-			container("stowage", "node", "--backend=nfs", "--password="+canary)),
+			container("stowage", "volume-worker", "--backend=nfs", "--password="+canary,
+				"--otlp-endpoint=https://user:"+canary+"@collector")),
 		event("one", "Pod", "FailedMount"), event("two", "PersistentVolumeClaim", "ProvisioningFailed"),
 		event("three", "Pod", "Unhealthy"),
 	}
@@ -174,6 +175,7 @@ func TestNoSecretGetsIn(t *testing.T) {
 		lines := []string{
 			"mounted with password=" + canary, `{"token":"` + canary + `"}`, `secret="two words ` + canary + `"`,
 			"authorization: bearer " + canary, "node-1 is fine",
+			"mounted with pwd=" + canary, "dial https://user:" + canary + "@collector:4317: refused",
 		}
 		return io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))), nil
 	})
@@ -193,6 +195,9 @@ func TestNoSecretGetsIn(t *testing.T) {
 		if content, there := files[name]; !there || !strings.Contains(content, want) {
 			t.Errorf("%s has not %q:\n%s", name, want, content)
 		}
+	}
+	if !strings.Contains(files["objects/own-pods.json"], `"volume-worker"`) {
+		t.Error("the subcommand of a program of Stowage is hidden")
 	}
 	if strings.Contains(files["objects/events.json"], "Unhealthy") {
 		t.Error("there is an event that may quote what a program said")

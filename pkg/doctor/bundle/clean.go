@@ -125,24 +125,25 @@ func texts(v any, change func(string) string) any {
 
 // argument keeps flags, and the subcommands of Stowage's programs. Another word may be the value of the flag before it.
 func argument(arg string) string {
-	known := []string{"controller", "node", "standalone", "master", "worker", "recycler", "disks", "scrub"}
+	known := []string{"controller", "node", "standalone", "master", "worker", "volume-worker", "recycler", "disks",
+		"scrub", "probe"}
 	if !strings.HasPrefix(arg, "-") && !slices.Contains(known, arg) {
 		return secret.Hidden
 	}
 	return secret.Option(arg)
 }
 
-// text hides, in a program's output, each value after a name that suggests a secret.
+// text hides, in a program's output, what speaking matches.
 func text(line string) string { return hidden(speaking(), line) }
 
 func hidden(speaking *regexp.Regexp, line string) string {
-	return speaking.ReplaceAllString(line, "${1}"+secret.Hidden)
+	return speaking.ReplaceAllString(line, "${1}${3}"+secret.Hidden)
 }
 
-// speaking matches a name that suggests a secret, and its value. "key" alone does not match: in many logs it is an
-// object's name.
+// speaking matches a name that suggests a secret, and its value, or a URL's user and password. "key" alone does not
+// match: in many logs it is an object's name.
 func speaking() *regexp.Regexp {
 	return regexp.MustCompile(
-		`(?i)([\w.-]*(?:token|secret|passw|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +
-			`("[^"]*"|(?:bearer |basic )?[^\s,;]+)`)
+		`(?i)([\w.-]*(?:token|secret|passw|pwd|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +
+			`("[^"]*"|(?:bearer |basic )?[^\s,;]+)|(//[^/\s:@]*:)[^\s@]+@`)
 }
