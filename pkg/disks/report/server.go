@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/stowage-csi/stowage/pkg/scrape"
 )
 
 // Keeper manages the disks.
@@ -24,6 +26,7 @@ const (
 	mostBytes = 1 << 20          // of a message to the server
 	longPoll  = 50 * time.Second // how long a request for a change waits
 	headers   = 10 * time.Second
+	whole     = longPoll + headers // for a request with its answer, and until the next request
 )
 
 // Serve serves requests on the listener until the context ends.
@@ -47,11 +50,13 @@ func Serve(ctx context.Context, listener net.Listener, keeper Keeper) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: headers,
+	// The client is not trusted: it must not take descriptors or memory from the work on disks.
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: headers, ReadTimeout: whole, WriteTimeout: whole,
+		IdleTimeout: whole, MaxHeaderBytes: 16 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // This closes the listener; clients send again.
 	defer stop()
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := server.Serve(scrape.Limit(listener)); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
