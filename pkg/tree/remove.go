@@ -32,6 +32,12 @@ type remover struct {
 	pending []string // directories that were moved up; the last is removed first
 	room    int      // how many more directories may be moved up from the current one
 	moved   int
+	*count
+	outer *remover // the removal that has found the subvolume of this one; nil if this is not of a subvolume
+}
+
+// count is what a removal and those of subvolumes have in common.
+type count struct {
 	removed int // removed entries, and those moved up
 	left    int // how many more entries may be tried
 }
@@ -60,15 +66,20 @@ func RemoveIn(ctx context.Context, top *os.File, name string) error {
 }
 
 func removeIn(ctx context.Context, top *os.File, name string, most int) error {
-	r := &remover{top: top, name: name, left: most}
-	r.pending = []string{r.name}
+	r := &remover{top: top, name: name, count: &count{left: most}}
+	return r.tree(ctx, name)
+}
+
+// tree removes an entry of the top, and then the directories that were moved up from it.
+func (r *remover) tree(ctx context.Context, name string) error {
+	r.pending = []string{name}
 	for len(r.pending) > 0 {
 		last := len(r.pending) - 1
 		next := r.pending[last]
 		r.pending = r.pending[:last]
 		r.room = max(1, (mostPending-last)/2) // Each may have some moved up, however many wait.
-		err := r.remove(ctx, top, next, 0)
-		if errors.Is(err, errFirst) {
+		err := r.remove(ctx, r.top, next, 0)
+		if errors.Is(err, errFirst) && r.room == 0 { // Otherwise there is no room in the outer removal.
 			r.pending = slices.Insert(r.pending, last, next)
 		} else if err != nil {
 			return err
@@ -89,10 +100,28 @@ func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth i
 	if !errors.Is(err, unix.EISDIR) {
 		return removeError(name, err)
 	}
-	if depth >= flattenDepth {
-		return r.moveUp(ctx, dir, name)
+	sub, err := openDir(dir, name)
+	if err != nil {
+		return err
 	}
-	if err := r.empty(ctx, dir, name, depth); err != nil {
+	defer closeQuietly(sub)
+	subvolume, err := isSubvolume(sub)
+	if err == nil && subvolume {
+		err = makeWritable(sub)
+	}
+	switch {
+	case err != nil:
+		return err
+	case subvolume && r.outer != nil:
+		return r.outer.moveUp(ctx, dir, name)
+	case depth >= flattenDepth:
+		return r.moveUp(ctx, dir, name)
+	case subvolume:
+		err = r.subvolume(ctx, sub)
+	default:
+		err = r.each(sub, func(entry string) error { return r.remove(ctx, sub, entry, depth+1) })
+	}
+	if err != nil {
 		return err
 	}
 	return removeError(name, r.unlink(dir, name, unix.AT_REMOVEDIR))
@@ -115,14 +144,9 @@ func (r *remover) unlink(dir *os.File, name string, flags int) error {
 	return err
 }
 
-// empty removes everything in a directory. Removals while names are read may hide other names, so it reads again until
+// each removes every entry of a directory. Removals while names are read may hide other names, so it reads again until
 // there are none. After reading mostBarren times only names without entries, it fails with ErrEndless.
-func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth int) error {
-	dir, err := openDir(parent, name)
-	if err != nil {
-		return err
-	}
-	defer closeQuietly(dir)
+func (r *remover) each(dir *os.File, remove func(entry string) error) error {
 	for barren := 0; barren < mostBarren; barren++ {
 		names, err := dir.Readdirnames(batch)
 		if errors.Is(err, io.EOF) {
@@ -133,7 +157,7 @@ func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth
 		}
 		before := r.removed
 		for _, entry := range names {
-			if err := r.remove(ctx, dir, entry, depth+1); err != nil {
+			if err := remove(entry); err != nil {
 				return err
 			}
 		}
@@ -144,7 +168,7 @@ func (r *remover) empty(ctx context.Context, parent *os.File, name string, depth
 			return err
 		}
 	}
-	return fmt.Errorf("at %q: %w: nothing was there of what it has shown %d times", name, ErrEndless, mostBarren)
+	return fmt.Errorf("at %q: %w: nothing was there of what it has shown %d times", dir.Name(), ErrEndless, mostBarren)
 }
 
 // moveUp moves a directory beside the top, to be removed there. It fails with errFirst when there is no room.
