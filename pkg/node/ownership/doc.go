@@ -3,8 +3,8 @@
 // The rules are the kubelet's (kubernetes pkg/volume/volume_linux.go), so that a pod sees no difference. Every entry
 // gets the group, and so do symlinks themselves. Everything but symlinks becomes readable and writable for the group.
 // Directories also get the group's execute bit and setgid, so that new files inherit the group. Bits are only ever
-// added. An entry that cannot be changed (immutable, or squashed by a file server) is skipped. The root comes last, so
-// that a root that looks right stands for a completed walk.
+// added. An entry that cannot be changed (immutable, in a read-only snapshot, or squashed by a file server) is skipped.
+// The root comes last, so that a root that looks right stands for a completed walk.
 //
 // The implementation differs. Directories are accessed by descriptors and their entries by plain names, never by paths,
 // and no symlink is followed. So nothing that is renamed or replaced meanwhile leads the walk out of the volume, and

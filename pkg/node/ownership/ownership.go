@@ -86,16 +86,25 @@ func Apply(ctx context.Context, request Request) (Result, error) {
 	return w.result(), failure(request.Path, err)
 }
 
-// marked walks between writing its marks. A walk that skipped an entry is not complete.
+// marked walks between writing its marks.
 func (w *walker) marked(ctx context.Context, root *os.File, workers int) error {
 	if err := writeMark(root, mark{begun, w.want.gid}); err != nil {
 		return err
 	}
-	err := w.walk(ctx, root, workers)
-	if err == nil && w.denied.Load() == 0 {
-		err = writeMark(root, mark{complete, w.want.gid})
+	return w.finish(root, w.walk(ctx, root, workers))
+}
+
+// finish writes the mark of a walk that has ended. A walk that skipped an entry is not complete. It writes its mark
+// again, which fails if the entry was skipped because the whole filesystem has become read-only.
+func (w *walker) finish(root *os.File, err error) error {
+	if err != nil {
+		return err
 	}
-	return err
+	m := mark{complete, w.want.gid}
+	if w.denied.Load() > 0 {
+		m.progress = begun
+	}
+	return writeMark(root, m)
 }
 
 func openRoot(request Request) (*os.File, error) {

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 const (
@@ -364,6 +365,34 @@ func TestImmutableIsPassedOver(t *testing.T) {
 	}
 	if look(t, other).Gid != group || look(t, root).Gid != group {
 		t.Error("what can be changed was not")
+	}
+}
+
+// A pod may create read-only snapshots in its volume on a btrfs. A filesystem that is all read-only is a failure.
+func TestReadOnlySnapshotIsPassedOver(t *testing.T) {
+	root := testfs.New(t, "btrfs", 256)
+	sub := filepath.Join(root, "sub")
+	testfs.Run(t, "btrfs", "subvolume", "create", sub)
+	must(t, file(filepath.Join(sub, "file")))
+	testfs.Run(t, "btrfs", "subvolume", "snapshot", "-r", sub, filepath.Join(root, "snapshot"))
+	request := Request{Path: root, GID: group, Policy: OnRootMismatch}
+	for i := range 2 { // a walk that skipped an entry is not complete
+		request.Exclusive = i == 1
+		if result := apply(t, request); result.Denied != 2 || result.Skipped {
+			t.Errorf("%+v, want a walk with two entries passed over", result)
+		}
+	}
+	if look(t, filepath.Join(sub, "file")).Gid != group || look(t, root).Gid != group {
+		t.Error("what can be changed was not")
+	}
+	w := &walker{want: wanted{gid: group + 1}}
+	dir, err := os.Open(root)
+	must(t, err)
+	defer dir.Close()
+	must(t, writeMark(dir, mark{begun, group + 1}))
+	must(t, unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	if err := w.finish(dir, w.walk(t.Context(), dir, 1)); !errors.Is(err, unix.EROFS) {
+		t.Errorf("the filesystem became read-only during the walk: got %v, want %v", err, unix.EROFS)
 	}
 }
 
