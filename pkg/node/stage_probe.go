@@ -74,6 +74,10 @@ func (st *staging) checkFound() error {
 		return backends.Errorf(backends.Invalid,
 			"%s holds %s and %s is asked for: it is not formatted, because only a blank device is%s", path, st.found, asked,
 			st.wayOut())
+	case !st.formatDue && !st.present && st.found.Devices > 1: // An existing mount was allowed when it was made.
+		return backends.Errorf(backends.Invalid,
+			"%s holds a part of a filesystem on %d devices, and the kernel would also write to the others, which are no part "+
+				"of this volume: use it as a raw device, or move its data to a filesystem on one device", path, st.found.Devices)
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ type Found struct {
 	// SizeBytes is the filesystem's own size, from its superblock; 0 if unknown. For a btrfs it is the part on this
 	// device.
 	SizeBytes int64
+	// Devices is how many devices the filesystem says that it is on, with that of an external journal; 0 if unknown.
+	Devices uint64
 	// Incomplete says that mkfs was interrupted: part of the filesystem exists, and it was never usable.
 	Incomplete bool
 	// Unused says that the filesystem was never mounted, so that no data can be in it.

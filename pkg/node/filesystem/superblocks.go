@@ -45,6 +45,10 @@ func readExt(w *window, offset int64) (Found, bool) {
 		Dirty:  state&extStateClean == 0 || state&extStateErrors != 0,
 
 		Unreplayed: incompat&extRecover != 0,
+		Devices:    1,
+	}
+	if u32(sb[92:])&extHasJournal != 0 && u32(sb[228:]) != 0 { // s_journal_dev
+		f.Devices++
 	}
 	f.Incomplete = f.Unused && state&extStateClean == 0
 	if u32(sb[24:]) > extMaxLogBlock {
@@ -164,6 +168,7 @@ func readBtrfs(w *window, offset int64) (Found, bool) {
 		Type:       "btrfs",
 		UUID:       uuidText(sb[32:48]),
 		SizeBytes:  product(total, 1),
+		Devices:    u64(136), // num_devices
 		Incomplete: name != "_BHRfS_M",
 		Unreplayed: log != 0,
 		// The last transaction of mkfs.btrfs includes the chunk tree. Later transactions of the kernel do not, unless they

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -14,9 +15,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// proveBtrfs checks that a btrfs has the expected device among its devices. Its root does not have the number of a
-// device. The mount need not be on the named device either: instead of a copy, kernels before 6.7 mount the original
-// with the same UUID if that is mounted already.
+// proveBtrfs checks that a btrfs is on the expected device, and on no other: its contents may name more than its
+// superblock. Its root does not have the number of a device. The mount need not be on the named device either: instead
+// of a copy, kernels before 6.7 mount the original with the same UUID if that is mounted already.
 func proveBtrfs(mount int, want Filesystem) error {
 	id, err := btrfsID(mount)
 	if err != nil {
@@ -26,7 +27,7 @@ func proveBtrfs(mount int, want Filesystem) error {
 	if err != nil {
 		return err
 	}
-	numbers := make([]string, 0, len(devices))
+	wanted, numbers := fmt.Sprintf("%d:%d", unix.Major(want.Dev), unix.Minor(want.Dev)), make([]string, 0, len(devices))
 	for _, path := range devices {
 		text, err := os.ReadFile(path)
 		if errors.Is(err, fs.ErrNotExist) {
@@ -36,16 +37,21 @@ func proveBtrfs(mount int, want Filesystem) error {
 			return backends.Errorf(backends.Unavailable, "asking which devices the btrfs mounted from %q is on: %w", want.Source,
 				err)
 		}
-		number := strings.TrimSpace(string(text))
-		if number == fmt.Sprintf("%d:%d", unix.Major(want.Dev), unix.Minor(want.Dev)) {
-			return nil
-		}
-		numbers = append(numbers, number)
+		numbers = append(numbers, strings.TrimSpace(string(text)))
 	}
-	return backends.Errorf(backends.Unavailable,
-		"%q is not the device that was proven: its btrfs %s is on %s, expected %d:%d; "+
-			"is a filesystem with the same UUID mounted on this node, and the kernel older than 6.7?",
-		want.Source, id, strings.Join(numbers, " and "), unix.Major(want.Dev), unix.Minor(want.Dev))
+	shown := strings.Join(numbers, " and ")
+	switch {
+	case !slices.Contains(numbers, wanted):
+		return backends.Errorf(backends.Unavailable,
+			"%q is not the device that was proven: its btrfs %s is on %s, expected %s; "+
+				"is a filesystem with the same UUID mounted on this node, and the kernel older than 6.7?",
+			want.Source, id, shown, wanted)
+	case len(numbers) > 1:
+		return backends.Errorf(backends.Unavailable,
+			"the btrfs %s on %q is also on other devices, which are no part of this volume: it is on %s, expected %s only", id,
+			want.Source, shown, wanted)
+	}
+	return nil
 }
 
 // btrfsInfo is the required part of struct btrfs_ioctl_fs_info_args of linux/btrfs.h.
