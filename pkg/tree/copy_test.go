@@ -120,7 +120,7 @@ func describe(t *testing.T, root string) string {
 
 func xattrs(t *testing.T, path string) string {
 	t.Helper()
-	list := make([]byte, 4096)
+	list := make([]byte, 64<<10)
 	n, err := unix.Llistxattr(path, list)
 	must(t, err)
 	var all []string
@@ -128,7 +128,7 @@ func xattrs(t *testing.T, path string) string {
 		if name == "" || strings.HasPrefix(name, "trusted.SGI_ACL_") { // This is how xfs shows a list a second time.
 			continue
 		}
-		value := make([]byte, 4096)
+		value := make([]byte, 64<<10)
 		n, err := unix.Lgetxattr(path, name, value)
 		must(t, err)
 		all = append(all, fmt.Sprintf("%s=%x", name, value[:n]))

@@ -9,34 +9,54 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// metadata is everything that a node has besides its contents.
+// metadata is everything that a node has besides its contents. The attributes of users stay with the node, from which
+// they are copied one by one: a file may have hundreds of megabytes of them.
 type metadata struct {
+	of      *node
 	stat    unix.Stat_t
-	xattrs  map[string][]byte
-	lenient bool // as in Replication
+	xattrs  map[string][]byte // those that users cannot set at will
+	ofUsers bool              // whether there are others
+	lenient bool              // as in Replication
 }
 
-// metadataOf reads a node's metadata. Copy calls it for a directory before it reads the directory's entries: a mark on
-// the directory that says "all below is done" is then never newer than the copied entries. Replicate calls it for
-// directories at the end.
+// metadataOf reads the metadata of a node, which must stay open until they are applied. Copy calls it for a directory
+// before it reads the directory's entries: a mark on the directory that says "all below is done" is then never newer
+// than the copied entries. Replicate calls it for directories at the end.
 func metadataOf(n *node) (*metadata, error) {
-	names, err := listXattrs(n.path())
-	if err != nil {
-		return nil, &os.PathError{Op: "listxattr", Path: n.name, Err: err}
+	m := &metadata{of: n, stat: n.stat, xattrs: map[string][]byte{}}
+	own := func(name string) bool {
+		m.ofUsers = m.ofUsers || isOfUsers(name)
+		return !isOfUsers(name)
 	}
-	m := &metadata{stat: n.stat, xattrs: map[string][]byte{}}
+	return m, m.eachXattr(own, func(name string, value []byte) error { m.xattrs[name] = value; return nil })
+}
+
+// eachXattr calls do with those attributes of the original whose names are wanted.
+func (m *metadata) eachXattr(wanted func(name string) bool, do func(name string, value []byte) error) error {
+	names, err := listXattrs(m.of.path())
+	if err != nil {
+		return &os.PathError{Op: "listxattr", Path: m.of.name, Err: err}
+	}
 	for _, name := range names {
-		value, err := readXattr(n.path(), name)
+		if !wanted(name) {
+			continue
+		}
+		value, err := readXattr(m.of.path(), name)
 		if errors.Is(err, unix.ENODATA) { // It was removed meanwhile.
 			continue
 		}
 		if err != nil {
-			return nil, &os.PathError{Op: "getxattr " + name, Path: n.name, Err: err}
+			return &os.PathError{Op: "getxattr " + name, Path: m.of.name, Err: err}
 		}
-		m.xattrs[name] = value
+		if err := do(name, value); err != nil {
+			return err
+		}
 	}
-	return m, nil
+	return nil
 }
+
+// isOfUsers reports whether an attribute is one that the owner of a file may set to anything.
+func isOfUsers(name string) bool { return strings.HasPrefix(name, "user.") }
 
 // apply sets the metadata on another node. The order matters: a change of owner clears the set-user-ID bit and
 // security.capability, an access control list changes the mode, and every change updates the times.
@@ -49,13 +69,8 @@ func (m *metadata) apply(n *node) error {
 			return &os.PathError{Op: "fchmodat", Path: n.name, Err: err}
 		}
 	}
-	for name, value := range m.xattrs {
-		if isAccessList(name) {
-			continue
-		}
-		if err := unix.Setxattr(n.path(), name, value, 0); err != nil && !m.tolerates(name, err) {
-			return &os.PathError{Op: "setxattr " + name, Path: n.name, Err: err}
-		}
+	if err := m.describe(n); err != nil {
+		return err
 	}
 	if err := m.restrict(n); err != nil {
 		return err
@@ -67,10 +82,32 @@ func (m *metadata) apply(n *node) error {
 	return nil
 }
 
+// describe sets the attributes on another node, except access control lists.
+func (m *metadata) describe(n *node) error {
+	set := func(name string, value []byte) error {
+		if err := unix.Setxattr(n.path(), name, value, 0); err != nil && !m.tolerates(name, err) {
+			return &os.PathError{Op: "setxattr " + name, Path: n.name, Err: err}
+		}
+		return nil
+	}
+	for name, value := range m.xattrs {
+		if isAccessList(name) {
+			continue
+		}
+		if err := set(name, value); err != nil {
+			return err
+		}
+	}
+	if !m.ofUsers {
+		return nil
+	}
+	return m.eachXattr(isOfUsers, set)
+}
+
 // tolerates reports whether a failure only means that this process, or the filesystem, cannot keep an attribute that is
 // a privilege or a label: a copy without it allows no more than its original.
 func (m *metadata) tolerates(name string, err error) bool {
-	return m.lenient && !strings.HasPrefix(name, "user.") && refused(err)
+	return m.lenient && !isOfUsers(name) && refused(err)
 }
 
 // refused reports whether a failure is permanent, and not a temporary one such as an unavailable server.
