@@ -2,7 +2,6 @@ package ownership
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 
@@ -11,10 +10,15 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+// partBytes is how much of a directory is read at a time: what every level on the way down may keep in memory.
+const partBytes = 2 << 10
+
 // level is a directory on the way down that is not held open.
 type level struct {
 	id    identity
-	below []string // its subdirectories that are still to be processed
+	below []string // subdirectories in the part that was read last, still to be processed
+	next  int64    // the position of the next part
+	read  bool     // whether there is no next part
 }
 
 // identity distinguishes a directory from all others of the filesystem.
@@ -33,7 +37,7 @@ func (w *walker) walkDeep(ctx context.Context, top *held, depth int) error {
 	defer top.release()
 	d := &descent{walker: w, top: top, here: top}
 	defer func() { d.leave() }()
-	if err := d.enter(ctx); err != nil {
+	if err := d.enter(); err != nil {
 		return err
 	}
 	for {
@@ -46,7 +50,9 @@ func (w *walker) walkDeep(ctx context.Context, top *held, depth int) error {
 		case len(last.below) > 0:
 			name := last.below[0]
 			last.below = last.below[1:]
-			err = d.down(ctx, name, depth)
+			err = d.down(name, depth)
+		case !last.read:
+			err = d.readPart(ctx, last)
 		case len(d.levels) == 1:
 			return nil
 		default:
@@ -58,41 +64,60 @@ func (w *walker) walkDeep(ctx context.Context, top *held, depth int) error {
 	}
 }
 
-// enter processes the entries of the directory except subdirectories, which it notes.
-func (d *descent) enter(ctx context.Context) error {
+// enter begins with the current directory.
+func (d *descent) enter() error {
 	id, err := identify(d.here)
 	if err != nil {
 		return err
 	}
 	d.levels = append(d.levels, level{id: id})
-	below := &d.levels[len(d.levels)-1].below
-	for {
-		names, err := d.here.Readdirnames(batch)
-		for _, name := range names {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			stat, err := inspect(d.here, name)
-			if err == nil && isType(stat, unix.S_IFDIR) {
-				*below = append(*below, name)
-			} else if err == nil {
-				err = d.leaf(d.here, name, stat)
-			}
-			if err != nil && !changedMeanwhile(err) {
-				return err
-			}
+	return nil
+}
+
+// readPart processes the next entries of the current directory except subdirectories, which it notes.
+func (d *descent) readPart(ctx context.Context, here *level) error {
+	names, err := here.part(d.here)
+	if err != nil {
+		here.read = true
+		return err
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
-		if errors.Is(err, io.EOF) || err != nil && changedMeanwhile(err) {
-			return nil
+		stat, err := inspect(d.here, name)
+		if err == nil && isType(stat, unix.S_IFDIR) {
+			here.below = append(here.below, name)
+		} else if err == nil {
+			err = d.leaf(d.here, name, stat)
 		}
-		if err != nil {
+		if err != nil && !changedMeanwhile(err) {
 			return err
 		}
 	}
+	return nil
+}
+
+// part reads the next names of the directory, and its new position. The directory may have been opened again since.
+func (l *level) part(dir *held) ([]string, error) {
+	fd, buffer := int(dir.Fd()), make([]byte, partBytes)
+	if _, err := unix.Seek(fd, l.next, io.SeekStart); err != nil {
+		return nil, os.NewSyscallError("lseek", err)
+	}
+	n, err := unix.ReadDirent(fd, buffer)
+	if err != nil {
+		return nil, os.NewSyscallError("getdents", err)
+	}
+	l.read = n == 0
+	if l.next, err = unix.Seek(fd, 0, io.SeekCurrent); err != nil {
+		return nil, os.NewSyscallError("lseek", err)
+	}
+	_, _, names := unix.ParseDirent(buffer[:n], -1, nil)
+	return names, nil
 }
 
 // down enters a subdirectory and processes it.
-func (d *descent) down(ctx context.Context, name string, depth int) error {
+func (d *descent) down(name string, depth int) error {
 	if depth+len(d.levels) > maxDepth {
 		return tooDeep()
 	}
@@ -102,7 +127,7 @@ func (d *descent) down(ctx context.Context, name string, depth int) error {
 	}
 	d.leave()
 	d.here = below
-	return d.enter(ctx)
+	return d.enter()
 }
 
 // up returns to the parent directory.

@@ -512,6 +512,26 @@ func TestDeepBushes(t *testing.T) {
 	}
 }
 
+// TestDeepBreadth checks that the walk finds its place in a directory again after it was below, on each filesystem.
+func TestDeepBreadth(t *testing.T) {
+	const depth, breadth = leastHeld + 2, 2000
+	for _, fsType := range []string{"ext4", "xfs", "btrfs"} {
+		root := testfs.New(t, fsType, 512)
+		path := filepath.Join(root, strings.Repeat("d/", depth))
+		for i := range breadth {
+			must(t, os.MkdirAll(filepath.Join(path, fmt.Sprint(i), "below"), 0o700))
+		}
+		want := int64(1 + depth + 2*breadth)
+		if fsType == "ext4" {
+			want++ // lost+found
+		}
+		result := apply(t, Request{Path: root, GID: group, Workers: mostHeld})
+		if result.Entries != want || result.Changed != want {
+			t.Errorf("%s: %+v, want %d entries, all changed", fsType, result, want)
+		}
+	}
+}
+
 // TestDeepTreeIsMoved checks that nothing is given to the group through a way back up that leads elsewhere.
 func TestDeepTreeIsMoved(t *testing.T) {
 	needRoot(t)
@@ -523,11 +543,11 @@ func TestDeepTreeIsMoved(t *testing.T) {
 	d := &descent{walker: &walker{want: wanted{gid: group}}, top: hold(top, true)}
 	defer d.top.release()
 	d.here = d.top
-	must(t, d.enter(t.Context()))
+	must(t, d.enter())
 	for _, name := range []string{"a", "b"} {
-		must(t, d.down(t.Context(), name, 0))
+		must(t, d.down(name, 0))
 	}
-	must(t, d.down(t.Context(), "c", 0))
+	must(t, d.down("c", 0))
 	must(t, os.Mkdir(filepath.Join(outside, "z"), 0o700))
 	must(t, os.Rename(filepath.Join(root, "a", "b", "c"), filepath.Join(outside, "c")))
 	if err := d.up(); !backends.Is(err, backends.Unavailable) {

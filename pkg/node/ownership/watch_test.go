@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/metrics"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -84,9 +85,29 @@ func TestMemoryIsBounded(t *testing.T) {
 	needRoot(t)
 	root := t.TempDir()
 	for i := range bigDirectory {
-		must(t, unix.Mknod(filepath.Join(root, fmt.Sprintf("an-entry-with-a-name-of-some-length-%064d", i)),
-			unix.S_IFREG|0o600, 0))
+		must(t, unix.Mknod(filepath.Join(root, longName(i)), unix.S_IFREG|0o600, 0))
 	}
+	memoryIsBounded(t, root, bigDirectory+1, 0)
+}
+
+// A directory that lies too deep to be held open may have as many directories in it.
+func TestMemoryIsBoundedDeepDown(t *testing.T) {
+	needRoot(t)
+	const depth, workers = 20, 32
+	root := t.TempDir()
+	deep := filepath.Join(root, strings.Repeat("d/", depth))
+	must(t, os.MkdirAll(deep, 0o700))
+	for i := range bigDirectory {
+		must(t, os.Mkdir(filepath.Join(deep, longName(i)), 0o700))
+	}
+	memoryIsBounded(t, root, bigDirectory+depth+1, workers)
+}
+
+func longName(i int) string { return fmt.Sprintf("an-entry-with-a-name-of-some-length-%064d", i) }
+
+// memoryIsBounded walks a volume with more names than may be in memory.
+func memoryIsBounded(t *testing.T, root string, entries int64, workers int) {
+	t.Helper()
 	for _, exclusive := range []bool{false, true} {
 		before, peak := liveHeap(), uint64(0)
 		seen := &witness{look: func() {
@@ -95,11 +116,10 @@ func TestMemoryIsBounded(t *testing.T) {
 		}}
 		// A fast machine ends a walk before many looks are due, and a busy one misses some: repeat until there were enough.
 		for end := time.Now().Add(2 * time.Minute); len(seen.progress)-seen.ended < 5; must(t, os.Chown(root, 0, 0)) {
-			result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Observer: seen,
+			result := apply(t, Request{Path: root, GID: group, Exclusive: exclusive, Observer: seen, Workers: workers,
 				Every: 20 * time.Millisecond})
-			if result.Entries != bigDirectory+1 || time.Now().After(end) {
-				t.Fatalf("%+v, looked at %d times: want %d entries, and looks in between", result, len(seen.progress),
-					bigDirectory+1)
+			if result.Entries != entries || time.Now().After(end) {
+				t.Fatalf("%+v, looked at %d times: want %d entries, and looks in between", result, len(seen.progress), entries)
 			}
 		}
 		// All names are 12 MB and more. Four workers' batches of 512 are 0.3 MB, and other allocations are some more.
