@@ -3,6 +3,7 @@ package ownership
 import (
 	"context"
 	"io"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -19,6 +20,7 @@ type level struct {
 	below []string // subdirectories in the part that was read last, still to be processed
 	next  int64    // the position of the next part
 	read  bool     // whether there is no next part
+	left  int64    // the most bytes of names that are still to be read
 }
 
 // identity distinguishes a directory from all others of the filesystem.
@@ -66,12 +68,23 @@ func (w *walker) walkDeep(ctx context.Context, top *held, depth int) error {
 
 // enter begins with the current directory.
 func (d *descent) enter() error {
-	id, err := identify(d.here)
-	if err != nil {
-		return err
+	var stat unix.Stat_t
+	if err := unix.Fstat(int(d.here.Fd()), &stat); err != nil {
+		return os.NewSyscallError("fstat", err)
 	}
-	d.levels = append(d.levels, level{id: id})
+	d.levels = append(d.levels, level{id: identity{stat.Dev, stat.Ino}, left: d.nameBytes(stat)})
 	return nil
+}
+
+// nameBytes returns the most bytes of names in a directory. A btrfs puts a new name, also that of a rename, at the end:
+// without a bound, a walk beside a program that renames would not end. The size of its directories is two for each byte
+// of a name, and the names that a directory had come first. A reader may miss an entry that is renamed meanwhile, as on
+// other filesystems.
+func (w *walker) nameBytes(stat unix.Stat_t) int64 {
+	if w.isBtrfs {
+		return stat.Size / 2
+	}
+	return math.MaxInt64
 }
 
 // readPart processes the next entries of the current directory except subdirectories, which it notes.
@@ -82,6 +95,7 @@ func (d *descent) readPart(ctx context.Context, here *level) error {
 		return err
 	}
 	for _, name := range names {
+		here.left -= int64(len(name))
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -95,6 +109,7 @@ func (d *descent) readPart(ctx context.Context, here *level) error {
 			return err
 		}
 	}
+	here.read = here.read || here.left <= 0
 	return nil
 }
 

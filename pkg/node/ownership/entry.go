@@ -121,7 +121,7 @@ func (w *walker) change(fd int, stat unix.Stat_t) error {
 // count counts the outcome for an entry that was not as wanted. An entry that may not be changed is no failure.
 func (w *walker) count(err error) error {
 	switch {
-	case refused(err):
+	case refused(err) || w.isBtrfs && errors.Is(err, unix.EROFS): // It is in a read-only snapshot.
 		w.denied.Add(1)
 		return nil
 	case err == nil:
@@ -154,9 +154,9 @@ func changedMeanwhile(err error) bool {
 		errors.Is(err, unix.EXDEV)
 }
 
-// refused reports whether an error says that this one entry may not be changed: it is immutable or in a read-only
-// snapshot, a file server squashes root, the group is over its quota, or the filesystem does not support owners.
+// refused reports whether an error says that this one entry may not be changed: it is immutable, a file server squashes
+// root, the group is over its quota, or the filesystem does not support owners.
 func refused(err error) bool {
 	return errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.EDQUOT) ||
-		errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EROFS)
+		errors.Is(err, unix.EOPNOTSUPP)
 }

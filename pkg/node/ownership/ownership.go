@@ -79,7 +79,7 @@ func Apply(ctx context.Context, request Request) (Result, error) {
 	if err != nil || !due {
 		return Result{Skipped: true}, failure(request.Path, err)
 	}
-	w := &walker{want: want, exclusive: request.Exclusive}
+	w := &walker{want: want, exclusive: request.Exclusive, isBtrfs: isBtrfs(root)}
 	watch := w.watch(request.Observer, request.Every)
 	err = w.marked(ctx, root, request.Workers)
 	watch.end(err)
@@ -95,7 +95,7 @@ func (w *walker) marked(ctx context.Context, root *os.File, workers int) error {
 }
 
 // finish writes the mark of a walk that has ended. A walk that skipped an entry is not complete. It writes its mark
-// again, which fails if the entry was skipped because the whole filesystem has become read-only.
+// again, which fails if the entry was skipped because a whole btrfs has become read-only.
 func (w *walker) finish(root *os.File, err error) error {
 	if err != nil {
 		return err
@@ -143,6 +143,11 @@ func isDue(root *os.File, policy Policy, want wanted) (bool, error) {
 	}
 	found, err := readMark(root)
 	return !want.met(stat) || found != (mark{}) && found != (mark{complete, want.gid}), err
+}
+
+func isBtrfs(root *os.File) bool {
+	var fs unix.Statfs_t
+	return unix.Fstatfs(int(root.Fd()), &fs) == nil && fs.Type == unix.BTRFS_SUPER_MAGIC
 }
 
 // failure returns Unavailable for an error without a Kind: no other is possible here.

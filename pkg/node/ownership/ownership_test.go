@@ -396,6 +396,49 @@ func TestReadOnlySnapshotIsPassedOver(t *testing.T) {
 	}
 }
 
+// Only a btrfs has read-only snapshots. Where a mark is impossible, as on NFS, nothing else shows that a filesystem was
+// read-only for a part of a walk.
+func TestReadOnlyFilesystemIsAFailure(t *testing.T) {
+	root := testfs.New(t, "ext4", 64)
+	dir, err := os.Open(root)
+	must(t, err)
+	defer dir.Close()
+	must(t, unix.Mount("", root, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	w := &walker{want: wanted{gid: group}, isBtrfs: isBtrfs(dir)}
+	if err := w.walk(t.Context(), dir, 1); !errors.Is(err, unix.EROFS) {
+		t.Errorf("got %v, want %v", err, unix.EROFS)
+	}
+}
+
+// A btrfs puts a renamed entry at the end of its directory, where it is read again.
+func TestRenamesProlongNoWalk(t *testing.T) {
+	root := testfs.New(t, "btrfs", 256)
+	const files, times = 20, 100 // The files are more than a part has room for.
+	named := func(i, time int) string { return filepath.Join(root, fmt.Sprintf("%d-%0200d", i, time)) }
+	for i := range files {
+		must(t, file(named(i, 0)))
+	}
+	d := &descent{walker: &walker{want: wanted{gid: group}, isBtrfs: true}}
+	for time := range times {
+		dir, err := os.Open(root) // as when the walk comes back from below
+		must(t, err)
+		d.here = hold(dir, true)
+		if time == 0 {
+			must(t, d.enter())
+		}
+		if d.levels[0].read {
+			d.here.release()
+			return
+		}
+		must(t, d.readPart(t.Context(), &d.levels[0]))
+		d.here.release()
+		for i := range files {
+			must(t, os.Rename(named(i, time), named(i, time+1)))
+		}
+	}
+	t.Errorf("the walk of %d files, which are renamed after each part, goes on after %d parts", files, times)
+}
+
 // Entries appear, disappear and turn into symlinks during the walk.
 func TestChangesMeanwhile(t *testing.T) {
 	needRoot(t)

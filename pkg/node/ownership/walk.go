@@ -27,6 +27,7 @@ const (
 type walker struct {
 	want      wanted
 	exclusive bool // as Request.Exclusive
+	isBtrfs   bool // of the volume
 	workers   *errgroup.Group
 	holds     int // how many nested directories a worker holds open
 
