@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -15,11 +16,15 @@ import (
 // A btrfs may be on several devices, and an ext4 may have its journal on another one. The kernel then writes to all of
 // them. Another device is another volume, or a disk of the node: it is not touched.
 func TestFilesystemOfSeveralDevices(t *testing.T) {
-	for _, fsType := range []string{"btrfs", "ext4"} {
-		t.Run(fsType, func(t *testing.T) {
+	for name, hide := range map[string]func(w *world, image string){"btrfs": nil, "ext4": nil, "ext4 by UUID": byUUID} {
+		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			own, other := w.image("v", 128), w.image("other", 128)
+			fsType, _, _ := strings.Cut(name, " ")
 			staging := w.twoDevices(fsType, own, other)
+			if hide != nil {
+				hide(w, own)
+			}
 			ownBefore, otherBefore := checksum(t, own), checksum(t, other)
 			err := w.service.Stage(w.context(), staging)
 			w.unstage(staging)
@@ -53,7 +58,7 @@ func (w *world) twoDevices(fsType, own, other string) node.StageRequest {
 	first, second := w.attach(own), w.attach(other)
 	if fsType == "ext4" {
 		testfs.Run(w, "mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "journal_dev", second)
-		testfs.Run(w, "mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "device="+second, first)
+		testfs.Run(w, "mkfs.ext4", "-q", "-F", "-b", "4096", "-O", "^metadata_csum", "-J", "device="+second, first)
 	} else {
 		testfs.Run(w, "mkfs.btrfs", "-q", "-f", "-d", "raid0", "-m", "raid1", first, second)
 	}
@@ -61,6 +66,20 @@ func (w *world) twoDevices(fsType, own, other string) node.StageRequest {
 	staging := w.stageRequest("v")
 	staging.Use.FSType = fsType
 	return staging
+}
+
+// byUUID leaves only the UUID of the journal in the superblock of an ext4, and an error, for which e2fsck looks for the
+// journal.
+func byUUID(w *world, image string) {
+	w.Helper()
+	const superblock = 1024
+	file, err := os.OpenFile(image, os.O_RDWR, 0)
+	w.must(err)
+	_, err = file.WriteAt(make([]byte, 4), superblock+228) // s_journal_dev
+	w.must(err)
+	_, err = file.WriteAt([]byte{3}, superblock+58) // s_state: EXT2_VALID_FS and EXT2_ERROR_FS
+	w.must(err)
+	w.must(file.Close())
 }
 
 // hideDevice writes into the superblocks of a btrfs that it is on one device.

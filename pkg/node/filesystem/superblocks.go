@@ -47,7 +47,9 @@ func readExt(w *window, offset int64) (Found, bool) {
 		Unreplayed: incompat&extRecover != 0,
 		Devices:    1,
 	}
-	if u32(sb[92:])&extHasJournal != 0 && u32(sb[228:]) != 0 { // s_journal_dev
+	// The kernel finds an external journal by s_journal_dev, and e2fsck by s_journal_uuid. Neither is set for a journal
+	// on the same device.
+	if u32(sb[228:]) != 0 || [16]byte(sb[208:224]) != [16]byte{} {
 		f.Devices++
 	}
 	f.Incomplete = f.Unused && state&extStateClean == 0
