@@ -176,6 +176,7 @@ func TestNoSecretGetsIn(t *testing.T) {
 			"mounted with password=" + canary, `{"token":"` + canary + `"}`, `secret="two words ` + canary + `"`,
 			"authorization: bearer " + canary, "node-1 is fine",
 			"mounted with pwd=" + canary, "dial https://user:" + canary + "@collector:4317: refused",
+			"dial https://user:a@" + canary + "@collector:4317: refused", "dial https://me@corp:" + canary + "@collector:4317",
 		}
 		return io.NopCloser(strings.NewReader(strings.Join(lines, "\n"))), nil
 	})

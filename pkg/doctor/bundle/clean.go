@@ -145,5 +145,5 @@ func hidden(speaking *regexp.Regexp, line string) string {
 func speaking() *regexp.Regexp {
 	return regexp.MustCompile(
 		`(?i)([\w.-]*(?:token|secret|passw|pwd|passphrase|credential|chap|accesskey|authorization)[\w.-]*"?\s*[=:]\s*)` +
-			`("[^"]*"|(?:bearer |basic )?[^\s,;]+)|(//[^/\s:@]*:)[^\s@]+@`)
+			`("[^"]*"|(?:bearer |basic )?[^\s,;]+)|(//[^/\s:]*:)[^\s"]+@`)
 }
