@@ -23,6 +23,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"--namespace=n --serve-holds=unix:///csi/holds.sock": "--serve-holds needs --failover",
 		"--namespace=n --bind-api-qps=NaN":                   "--bind-api-qps is NaN",
 		"--namespace=n --bind-api-qps=+Inf":                  "--bind-api-qps is +Inf",
+		"--namespace=n --kube-api-burst=-3":                  "--kube-api-burst is -3",
 		"master --namespace=n --kube-api-qps=NaN":            "--kube-api-qps is NaN",
 		"master --namespace=n --kube-api-qps=-1":             "--kube-api-qps is -1",
 		"master --namespace=n --kube-api-burst=-3":           "--kube-api-burst is -3",
