@@ -89,16 +89,6 @@ func other(source corev1.PersistentVolumeSource) func(*view) {
 	}
 }
 
-func nfs(path string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{NFS: &corev1.NFSVolumeSource{Server: "server", Path: path}}
-}
-
-func local(path string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{Local: &corev1.LocalVolumeSource{Path: path}}
-}
-
-func disk(v *view) { v.volume.Spec.PersistentVolumeSource = local("/mnt") }
-
 func notAttached(v *view) { v.users.attaches = false }
 
 func nodeIs(status corev1.ConditionStatus, inUse ...corev1.UniqueVolumeName) func(*view) {
@@ -257,9 +247,6 @@ func TestUsers(t *testing.T) {
 		p.Name, p.Spec.Volumes = "claim",
 			[]corev1.Volume{{Name: "x", VolumeSource: corev1.VolumeSource{Ephemeral: &corev1.EphemeralVolumeSource{}}}}
 	}
-	static := func(path string) func(*view) {
-		return func(v *view) { v.volume.Spec.PersistentVolumeSource = nfs(path) }
-	}
 	for name, c := range map[string]planned{
 		"the claim exists":                {released(claim("gone", 1)), wait, "the claim tenant/claim still exists"},
 		"a pod":                           {released(usedBy()), wait, "the pod tenant/user"},
@@ -284,12 +271,7 @@ func TestUsers(t *testing.T) {
 		"a silent node that cannot mount":  {released(notAttached, elsewhere, nodeIs(corev1.ConditionUnknown)), begin, ""},
 		"the same handle": {released(other(newVolume().Spec.PersistentVolumeSource)), wait,
 			"other is of the same storage"},
-		"the same export":               {released(static("/a/b"), other(nfs("/a/b/"))), wait, "other"},
-		"an export inside":              {released(static("/a"), other(nfs("/a/b"))), wait, "other"},
-		"an export around":              {released(static("/a/b"), other(nfs("/"))), wait, "other"},
-		"a neighbour":                   {released(static("/a"), other(nfs("/ab"))), begin, ""},
-		"the same disk":                 {released(disk, other(local("/mnt"))), wait, "other"},
-		"the same path on another node": {released(disk, elsewhere, other(local("/mnt"))), begin, ""},
+		"another handle": {released(other(handle("driver", "other"))), begin, ""},
 	} {
 		t.Run(name, func(t *testing.T) { c.check(t) })
 	}

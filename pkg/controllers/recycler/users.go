@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	storage "k8s.io/component-helpers/storage/volume"
 )
 
@@ -107,29 +106,6 @@ func isReady(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// overlap reports whether two volumes have storage in common.
-func overlap(a, b *corev1.PersistentVolumeSpec) bool {
-	switch {
-	case a.CSI != nil && b.CSI != nil:
-		return a.CSI.Driver == b.CSI.Driver && a.CSI.VolumeHandle == b.CSI.VolumeHandle
-	case a.NFS != nil && b.NFS != nil:
-		return a.NFS.Server == b.NFS.Server && touch(a.NFS.Path, b.NFS.Path)
-	case a.Local != nil && b.Local != nil:
-		return equality.Semantic.DeepEqual(a.NodeAffinity, b.NodeAffinity) && touch(a.Local.Path, b.Local.Path)
-	case a.ISCSI != nil && b.ISCSI != nil:
-		return a.ISCSI.IQN == b.ISCSI.IQN && a.ISCSI.Lun == b.ISCSI.Lun
-	}
-	return equality.Semantic.DeepEqual(a.PersistentVolumeSource, b.PersistentVolumeSource)
-}
-
-// touch reports whether two absolute paths are equal or one is below the other.
-func touch(a, b string) bool { return isWithin(a, b) || isWithin(b, a) }
-
-// isWithin reports whether an absolute path is equal to another or below it.
-func isWithin(path, other string) bool {
-	return strings.HasPrefix(strings.TrimRight(path, "/")+"/", strings.TrimRight(other, "/")+"/")
 }
 
 // hasEnded reports whether no container of a pod runs, according to its kubelet. Other components write the phase for a
