@@ -157,7 +157,7 @@ func (s *summary) endPackage(e event) {
 	left := s.unfinished(e.Package, said)
 	c.failed += left
 	switch {
-	case e.Action == "fail" && (c.failed == 0 || failedOutside(said) && s.allByChance(e.Package)):
+	case e.Action == "fail" && (c.failed == 0 || isOutside(said) && s.allByChance(e.Package)):
 		s.breakPackage(e.Package, s.built(e.FailedBuild).String()+said)
 	// A test program prints that.
 	case e.Action == "pass" && c == (counts{}) && !s.emptied(e.Package) && strings.Contains(said, "ok  \t"):
@@ -195,10 +195,13 @@ func (s *summary) unfinished(pkg, said string) int {
 	return n
 }
 
-// failedOutside reports, based on the package's own output, whether something besides its tests failed while some of
-// them did: the package did not reach its verdict, or printed more than go does after that. Rerunning a test does not
-// check this.
-func failedOutside(said string) bool {
+// isOutside reports, based on the package's own output, whether something besides its tests failed while some of them
+// did: it contains a failure that is never random, or the package did not reach its verdict, or printed more than go
+// does after that. Rerunning a test does not check this.
+func isOutside(said string) bool {
+	if outcome.IsGrave(said) {
+		return true // While a test fails too, go does not name a race outside of tests after the verdict.
+	}
 	_, after, ended := strings.Cut("\n"+said, "\nFAIL\n")
 	for line := range strings.Lines(after) {
 		if !regexp.MustCompile(`^(FAIL\t.*|FAIL|coverage: .*|exit status 1)?$`).MatchString(strings.TrimSpace(line)) {
@@ -258,6 +261,18 @@ func (s *summary) ended(err error) {
 	}
 }
 
+// left returns the names and the output of a package's tests that were running when the run was interrupted.
+func (s *summary) left(pkg test) string {
+	own := slices.DeleteFunc(s.ids(), func(other test) bool { return other.pkg != pkg.pkg })
+	text := fmt.Sprintf("it did not end, with %s\n", strings.Join(leaves(own), ", "))
+	for _, id := range own {
+		if said := s.running[id].String(); said != "" {
+			text += fmt.Sprintf("--- %s %s\n%s", id.pkg, id.name, said)
+		}
+	}
+	return text
+}
+
 // finish prints the skips, the failures again, for readers of only the end, and the totals. It returns an error if the
 // run failed.
 func (s *summary) finish() error {
@@ -266,8 +281,7 @@ func (s *summary) finish() error {
 			s.total.add(*s.current[id.pkg])
 			s.broken++ // its end was not reported: go test was interrupted
 			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
-			own := slices.DeleteFunc(s.ids(), func(other test) bool { return other.pkg != id.pkg })
-			s.fail(id, fmt.Sprintf("it did not end, with %s\n%s", strings.Join(leaves(own), ", "), s.running[id]))
+			s.fail(id, s.left(id))
 		}
 	}
 	if len(s.skips) > 0 {
