@@ -125,7 +125,7 @@ cluster-demo: ## From nothing to a pod's data in a claim, on a Kubernetes of its
 
 .PHONY: test
 test: deps ## Run the unit, conformance and sanity tests (root; installs the filesystem tools).
-	@mkdir -p bin
+	@mkdir -p bin && rm -f bin/cover.out
 	$(GOTEST) -p 6 $(COVER) $(PACKAGES)
 
 .PHONY: sanity

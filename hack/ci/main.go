@@ -13,7 +13,7 @@ import (
 
 // The time limit of each form as a whole. A run that is ended from outside would show no table.
 const (
-	mostOfGate = 55 * time.Minute // From nothing it takes 30 on two idle cores; compiling is a half of it.
+	mostOfGate = 40 * time.Minute // From nothing it takes 30 on two idle cores; compiling is a half of it.
 	mostOfLong = 95 * time.Minute // Nothing runs beside the first ten.
 )
 
@@ -32,23 +32,23 @@ func run(ctx context.Context, args []string) error {
 		return touched(ctx, r.out, args[1:])
 	}
 	var steps []step
-	if len(args) > 0 && args[0] != "long" {
+	form := ""
+	if len(args) == 1 && (args[0] == "long" || args[0] == "fresh") {
+		form = args[0]
+	} else if len(args) > 0 {
 		var err error
 		if steps, err = named(args); err != nil {
 			return err
 		}
 	}
-	if err := os.RemoveAll(r.logs); err != nil {
-		return fmt.Errorf("cannot remove the logs of the last run: %w", err)
-	}
-	if err := os.MkdirAll(r.logs, 0o750); err != nil {
-		return fmt.Errorf("cannot make a directory for the logs: %w", err)
+	if err := makeLogs(r.logs, r.begun); err != nil {
+		return err
 	}
 	switch {
-	case len(args) == 0:
-		r.offline = true
+	case len(args) == 0, form == "fresh":
+		r.offline, r.fresh = true, form == "fresh"
 		return r.all(ctx, mostOfGate, fetch("gate"), gate())
-	case steps == nil:
+	case form == "long":
 		r.seed = seed()
 		fmt.Fprintf(r.out, "CI_SEED=%s draws the same schedules again\n", r.seed)
 		return r.all(ctx, mostOfLong, fetch("long"), long())

@@ -59,6 +59,10 @@ func (r *runner) finish() error {
 	for _, v := range r.verdict {
 		r.blocks(v)
 	}
+	if _, dropped := unsteered(os.Environ()); len(dropped) > 0 {
+		fmt.Fprintf(r.out, "\nvariables of the environment that were not used by the steps: %s\n",
+			strings.Join(dropped, ", "))
+	}
 	fmt.Fprintf(r.out, "\nall %.0f s, %d steps; logs in %s\n", time.Since(r.begun).Seconds(), len(r.verdict), r.logs)
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", sum.Passed, sum.Failed, sum.Skipped)
 	if failed > 0 {

@@ -25,6 +25,7 @@ type runner struct {
 	logs  string // the directory of the logs and reports
 	seed  string // for random numbers; empty for the fixed seeds
 	begun time.Time
+	fresh bool // every test runs, although go remembers that it passed
 	// offline denies modules the network after the first step: a module that it has not fetched is missing on every
 	// machine.
 	offline bool
@@ -137,7 +138,11 @@ func (r *runner) start(ctx context.Context, s step, report string) error {
 	if err != nil {
 		return fmt.Errorf("cannot find the directory of the logs: %w", err)
 	}
-	cmd.Env = append(os.Environ(), "CI=true", "REPORT="+path, "SEED="+r.seed)
+	own, _ := unsteered(os.Environ())
+	cmd.Env = append(own, "CI=true", "REPORT="+path, "SEED="+r.seed)
+	if r.fresh {
+		cmd.Env = append(cmd.Env, "TESTFLAGS=-count=1")
+	}
 	left := "QUARANTINE=hack/quarantine"
 	if s.long {
 		left = "QUARANTINE=" // It runs the tests on the list.

@@ -55,7 +55,7 @@ func long() []step {
 			packages: "cmd/... tests/e2e/...", folders: "deploy"},
 		{
 			name: "conformance", command: "make e2e-conformance CONFORMANCEFLAGS='-suite core -definitions image-xfs -procs 8'",
-			limit: 15 * time.Minute, tests: 30, says: `image-xfs, run 1: (\d+) passed`, waits: true,
+			limit: 15 * time.Minute, tests: 30, says: `(?s)Reports are in .*image-xfs, run 1: (\d+) passed`, waits: true,
 			packages: "cmd/driver tests/e2e/conformance/...", folders: "deploy",
 		},
 		{name: "failover", command: "make failover-test", limit: 25 * time.Minute, waits: true,

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"slices"
+	"strings"
+)
+
+// steering returns the names of the environment variables that change what a step's command does: the Makefile's own,
+// and those of make, go and bash. A step runs without them, so that it checks the same on every machine, and no
+// forgotten export of a shell lowers a floor or leaves out tests.
+func steering() []string {
+	return []string{
+		"ADVERSARYFLAGS", "BENCHFLAGS", "CHAOSFLAGS", "CONFORMANCEFLAGS", "E2EFLAGS", "FAILOVERFLAGS", "FLOOR", "FUZZTIME",
+		"GO", "IMAGE", "KILLS", "MOTOFLAGS", "N", "NODES", "OWNERSHIPFLAGS", "PATIENCE", "PKG", "POWERFLAGS", "QUARANTINE",
+		"REPORT", "RUN", "SEED", "SINCE", "STORMFLAGS", "TESTFLAGS", "VERSION", "VMFLAGS",
+		"GNUMAKEFLAGS", "MAKEFILES", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS",
+		"CGO_ENABLED", "GODEBUG", "GOEXPERIMENT", "GOFLAGS", "GOGC", "GOMEMLIMIT", "GORACE", "GOTOOLDIR", "GOWORK",
+		"BASH_ENV", "CDPATH", "ENV", "SHELLOPTS",
+	}
+}
+
+// unsteered returns an environment without the steering variables, and the names of those that it had.
+func unsteered(environ []string) (rest, dropped []string) {
+	for _, entry := range environ {
+		if name, _, _ := strings.Cut(entry, "="); slices.Contains(steering(), name) {
+			dropped = append(dropped, name)
+		} else {
+			rest = append(rest, entry)
+		}
+	}
+	slices.Sort(dropped)
+	return rest, dropped
+}
