@@ -145,7 +145,7 @@ race-core: deps ## Run the tests of what computes in parallel under the race det
 .PHONY: flaky
 flaky: deps ## Run tests again and again beside a load: what changed since SINCE, or make flaky PKG=./pkg/node RUN=TestX N=30.
 	@hack/deps race
-	$(GO) run ./hack/flaky -since $(SINCE) $(if $(PKG),-pkg $(PKG) -run '$(RUN)') -n $(N)
+	$(GO) run ./hack/flaky -since $(SINCE) $(if $(PKG),-pkg '$(PKG)' -run '$(RUN)') -n $(N)
 
 .PHONY: crash
 crash: deps build ## Kill the driver under load and check that nothing is lost; make crash KILLS=100.

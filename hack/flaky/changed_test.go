@@ -78,15 +78,3 @@ func TestChanged(t *testing.T) {
 		}
 	})
 }
-
-// TestNamesThatMatchNothing runs a test that does not exist.
-func TestNamesThatMatchNothing(t *testing.T) {
-	for _, b := range []batch{{".", "^TestHunks$"}, {".", "^TestHunk$"}} {
-		if err := repeat(t.Context(), b, 1); (err == nil) != (b.pattern == "^TestHunks$") {
-			t.Errorf("%v: got %v", b, err)
-		}
-	}
-	if err := flaky(t.Context(), "HEAD", ".", ".", 0, true); err == nil {
-		t.Error("nothing was run, and that was no failure")
-	}
-}

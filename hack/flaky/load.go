@@ -8,6 +8,17 @@ import (
 	"sync"
 )
 
+// loadOnly runs the load beside something else, until it is interrupted.
+func loadOnly(ctx context.Context) error {
+	stop, err := load(ctx)
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	stop()
+	return nil
+}
+
 // load keeps two cores and a disk busy until stop is called.
 func load(ctx context.Context) (stop func(), err error) {
 	dir, err := os.MkdirTemp("/var/tmp", "flaky")

@@ -10,6 +10,8 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
 // command is a command line of go test. Its packages are the arguments that begin with ./ or look like an import path.
@@ -18,7 +20,7 @@ type command struct {
 	env           string   // environment variables in front of the command, for a user
 	before, after []string // arguments before and after the packages
 	packages      []string
-	quarantine    []allowance // the excluded tests
+	quarantine    []outcome.Allowance // the excluded tests
 }
 
 func parseCommand(o options, args []string) (command, error) {

@@ -44,7 +44,7 @@ func main() {
 }
 
 func run(ctx context.Context, o options, args []string, in io.Reader, out io.Writer) error {
-	allowed, err := readAllowed(o.skips)
+	allowed, err := outcome.ReadAllowances(o.skips)
 	if err != nil {
 		return err
 	}

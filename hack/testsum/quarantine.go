@@ -10,14 +10,16 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
 // debt is the maximum number of excluded tests.
 const debt = 5
 
 // readQuarantine reads the list of excluded tests, which are top-level tests.
-func readQuarantine(path string) ([]allowance, error) {
-	left, err := readAllowed(path)
+func readQuarantine(path string) ([]outcome.Allowance, error) {
+	left, err := outcome.ReadAllowances(path)
 	if err != nil {
 		return nil, err
 	}
@@ -25,8 +27,8 @@ func readQuarantine(path string) ([]allowance, error) {
 		return nil, fmt.Errorf("%s: %d tests are left out, want at most %d: mend some", path, len(left), debt)
 	}
 	for _, a := range left {
-		if a.specs > 0 || !regexp.MustCompile(`^(Test|Fuzz|Example)\w*$`).MatchString(a.test) {
-			return nil, fmt.Errorf("%s: %s: want the name of a top-level test", path, a.test)
+		if a.Specs > 0 || !regexp.MustCompile(`^(Test|Fuzz|Example)\w*$`).MatchString(a.Test) {
+			return nil, fmt.Errorf("%s: %s: want the name of a top-level test", path, a.Test)
 		}
 	}
 	return left, nil
@@ -37,7 +39,7 @@ func (c command) mayBeEmpty(pkg string) bool {
 	picks := func(arg string) bool {
 		return regexp.MustCompile(`^--?(test\.)?(run|skip|list|bench)(=|$)`).MatchString(arg)
 	}
-	left := func(a allowance) bool { return a.holds(pkg) }
+	left := func(a outcome.Allowance) bool { return a.Holds(pkg) }
 	return slices.ContainsFunc(c.before, picks) || slices.ContainsFunc(c.after, picks) ||
 		slices.ContainsFunc(c.quarantine, left)
 }
@@ -55,7 +57,7 @@ func (c command) runWithout(ctx context.Context, s *summary) error {
 	}
 	var names []string
 	for _, a := range c.quarantine {
-		names = append(names, a.test)
+		names = append(names, a.Test)
 	}
 	skip := "^(" + strings.Join(names, "|") + ")$"
 	if err := c.start(ctx, slices.Concat(c.before, []string{"-skip", skip}, c.packages, c.after), s); err != nil {
@@ -83,15 +85,15 @@ func (c command) namesakes(ctx context.Context) (others map[string][]string, err
 	for _, a := range c.quarantine {
 		for line := range strings.Lines(string(out)) {
 			pkg, dir, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-			has, err := hasTest(dir, a.test)
-			holds := func(a2 allowance) bool { return a2.test == a.test && a2.holds(pkg) }
+			has, err := hasTest(dir, a.Test)
+			holds := func(a2 outcome.Allowance) bool { return a2.Test == a.Test && a2.Holds(pkg) }
 			switch {
 			case err != nil:
 				return nil, err
-			case !has && a.holds(pkg):
-				return nil, fmt.Errorf("the quarantine names %s of %s, and there is none: take the line out", a.test, pkg)
-			case has && !slices.ContainsFunc(c.quarantine, holds) && !slices.Contains(others[a.test], pkg):
-				others[a.test] = append(others[a.test], pkg)
+			case !has && a.Holds(pkg):
+				return nil, fmt.Errorf("the quarantine names %s of %s, and there is none: take the line out", a.Test, pkg)
+			case has && !slices.ContainsFunc(c.quarantine, holds) && !slices.Contains(others[a.Test], pkg):
+				others[a.Test] = append(others[a.Test], pkg)
 			}
 		}
 	}

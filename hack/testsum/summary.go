@@ -16,7 +16,7 @@ import (
 // summary collects the results of a run and prints them as they come.
 type summary struct {
 	out     io.Writer
-	allowed []allowance
+	allowed []outcome.Allowance
 	verbose bool
 	begun   time.Time
 
@@ -43,7 +43,7 @@ const goTest = "go test"
 // test identifies a test; a package as a whole has no name.
 type test struct{ pkg, name string }
 
-func newSummary(out io.Writer, allowed []allowance) *summary {
+func newSummary(out io.Writer, allowed []outcome.Allowance) *summary {
 	return &summary{
 		out: out, allowed: allowed, begun: time.Now(),
 		running: map[test]*strings.Builder{}, current: map[string]*counts{}, builds: map[string]*strings.Builder{},
@@ -136,8 +136,8 @@ func (s *summary) skip(id test, specs int) {
 		what = fmt.Sprintf("%s (%d specs)", what, specs)
 	}
 	for _, a := range s.allowed {
-		if a.covers(id.pkg, id.name, specs) {
-			s.skips = append(s.skips, fmt.Sprintf("allowed  %s: %s", what, a.reason))
+		if a.Covers(id.pkg, id.name, specs) {
+			s.skips = append(s.skips, fmt.Sprintf("allowed  %s: %s", what, a.Reason))
 			return
 		}
 	}
