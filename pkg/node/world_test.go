@@ -300,8 +300,11 @@ func (w *world) write(path, content string) {
 func (w *world) wantContent(path, content string) {
 	w.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil || string(data) != content {
-		w.Errorf("%s holds %q (%v), want %q", path, data, err, content)
+	switch {
+	case err != nil:
+		w.Errorf("%s cannot be read: %v; want %q", path, err, content)
+	case string(data) != content:
+		w.Errorf("VIOLATION: %s holds %q, want %q", path, data, content)
 	}
 }
 

@@ -84,12 +84,12 @@ func notTaken(s *workload.Space, volume string) {
 	v, err := s.Client.CoreV1().PersistentVolumes().Get(s.Context(), volume, metav1.GetOptions{})
 	s.Must(err)
 	if v.Status.Phase != corev1.VolumeReleased || v.Spec.ClaimRef == nil || v.Spec.ClaimRef.Namespace != s.Namespace {
-		s.T.Errorf("a volume in use is %s and names %v", v.Status.Phase, v.Spec.ClaimRef)
+		s.T.Errorf("VIOLATION: a volume in use is %s and names %v", v.Status.Phase, v.Spec.ClaimRef)
 	}
 	pods, err := s.Client.CoreV1().Pods(recyclerNamespace).List(s.Context(),
 		metav1.ListOptions{LabelSelector: v1alpha1.RecyclingAnnotation})
 	s.Must(err)
 	if len(pods.Items) > 0 {
-		s.T.Errorf("while the volume is in use, %s scrubs", pods.Items[0].Name)
+		s.T.Errorf("VIOLATION: while the volume is in use, %s scrubs", pods.Items[0].Name)
 	}
 }

@@ -206,7 +206,7 @@ func isGivenBack(s *workload.Space, volume string) {
 		return v.Status.Phase == corev1.VolumeAvailable
 	})
 	if _, isBegun := v.Annotations[v1alpha1.RecyclingAnnotation]; isBegun || v.Spec.ClaimRef != nil {
-		s.T.Errorf("%s is Available with %v and %v", volume, v.Annotations, v.Spec.ClaimRef)
+		s.T.Errorf("VIOLATION: %s is Available with %v and %v", volume, v.Annotations, v.Spec.ClaimRef)
 	}
 }
 

@@ -118,20 +118,20 @@ func (s *storm) judge(sum *totals, took time.Duration) {
 		}
 	}()
 	for _, wrong := range s.Check(s.Server.Past(), s.crashes > 0) {
-		s.Error(wrong)
+		s.Errorf("VIOLATION: %v", wrong)
 	}
 	left := s.Server.Snapshots()
 	// CreateSnapshot has no client token. If its request arrives after its process has died, and after the next process
 	// has created and deleted a snapshot of that name, the snapshot belongs to no one, and no driver can prevent that.
 	if len(left) > users*s.crashes {
-		s.Errorf("%d processes have died, and there are the snapshots %v", s.crashes, left)
+		s.Errorf("VIOLATION: %d processes have died, and there are the snapshots %v", s.crashes, left)
 	}
 	for _, v := range s.Server.Volumes() { // The history checks the intact ones.
 		if v.State != "error" {
 			continue
 		}
 		if sum.broken++; len(s.chances) == 0 {
-			s.Errorf("%s could not be made, and was left", v.ID)
+			s.Errorf("VIOLATION: %s could not be made, and was left", v.ID)
 		}
 	}
 	all, failed := s.Calls()

@@ -29,10 +29,11 @@ func (s *scene) partitioned() {
 		// Stimulus: Kubernetes continues to wait, and then detaches.
 		<-time.After(time.Second)
 		if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
-			s.Fatalf("after %v the volume is attached to %q, and the node that was cut off writes to it", time.Since(s.died), on)
+			s.Fatalf("VIOLATION: after %v the volume is attached to %q, and the node that was cut off writes to it",
+				time.Since(s.died), on)
 		}
 		if tainted(s.node(s.Context())) {
-			s.Fatalf("after %v the node is out of service, and its machine runs", time.Since(s.died))
+			s.Fatalf("VIOLATION: after %v the node is out of service, and its machine runs", time.Since(s.died))
 		}
 		if now := s.refusal(s.Context()); now != refused {
 			s.passed("refused: "+now, s.died)

@@ -68,10 +68,11 @@ func (s *scene) renewed(ctx context.Context) time.Time {
 // untouched checks that the volume is still attached to the node, and that the node is in service.
 func (s *scene) untouched(round int) {
 	if on := s.attached(); !slices.Equal(on, []string{region.NodeB}) {
-		s.Fatalf("round %d: after %v the volume is attached to %q, and the node that was cut off writes to it", round,
-			time.Since(s.died), on)
+		s.Fatalf("VIOLATION in round %d: after %v the volume is attached to %q, and the node that was cut off writes to it",
+			round, time.Since(s.died), on)
 	}
 	if tainted(s.node(s.Context())) {
-		s.Fatalf("round %d: after %v the node is out of service, and its machine runs", round, time.Since(s.died))
+		s.Fatalf("VIOLATION in round %d: after %v the node is out of service, and its machine runs", round,
+			time.Since(s.died))
 	}
 }
