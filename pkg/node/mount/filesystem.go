@@ -74,6 +74,7 @@ func unattached(fs Filesystem) (int, error) {
 	if err != nil {
 		return -1, err
 	}
+	fc.unforgotten = fs.forget()
 	if err := unix.FsconfigCreate(fsfd); err != nil {
 		return -1, fc.failure(err)
 	}
@@ -86,8 +87,9 @@ func unattached(fs Filesystem) (int, error) {
 
 // fscontext is a filesystem context (fsopen(2)) during its configuration.
 type fscontext struct {
-	fd int
-	fs Filesystem
+	fd          int
+	fs          Filesystem
+	unforgotten error // why the kernel may still remember the device
 }
 
 // configure passes source and options to the kernel and returns the mount's own attributes.
@@ -140,8 +142,8 @@ func (c *fscontext) set(option string) error {
 }
 
 func (c *fscontext) failure(err error) error {
-	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s%s", c.fs.Source, c.fs.Type, c.withOptions(), err,
-		c.words(), c.advice(err))
+	return backends.Errorf(c.failureKind(err), "mounting %q as %s%s: %w%s%s%s", c.fs.Source, c.fs.Type, c.withOptions(),
+		err, c.words(), c.confusion(err), c.advice(err))
 }
 
 func (c *fscontext) withOptions() string {
@@ -153,19 +155,25 @@ func (c *fscontext) withOptions() string {
 }
 
 // failureKind is kindOf for the step that reads the superblock. There ENODEV means that the device is gone, and so does
-// a proven node that is missing or no longer a block device (ENOENT, ENOTBLK). EINVAL is about the contents of the
-// device unless there were options that it can be about. A damaged filesystem (EBADMSG, EUCLEAN) is Unknown: only a
-// person may decide to repair it, because a repair may lose data.
+// a proven node that is missing or no longer a block device (ENOENT, ENOTBLK). EEXIST is about another device with the
+// same btrfs, which may be unmounted. EINVAL is about the contents of the device unless there were options that it can
+// be about. A damaged filesystem (EBADMSG, EUCLEAN) is Unknown: only a person may decide to repair it, because a repair
+// may lose data.
 func (c *fscontext) failureKind(err error) backends.Kind {
 	kind := kindOf(err)
 	proven := c.fs.Dev != 0
 	switch {
-	case kind == backends.Unsupported, proven && (errors.Is(err, unix.ENOTBLK) || errors.Is(err, unix.ENOENT)):
+	case kind == backends.Unsupported, proven && aboutDevices(err):
 		return backends.Unavailable
 	case kind == backends.Invalid && len(c.fs.Options) == 0:
 		return backends.Unknown
 	}
 	return kind
+}
+
+// aboutDevices reports whether an error is about the proven device itself, or about another one.
+func aboutDevices(err error) bool {
+	return errors.Is(err, unix.ENOTBLK) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EEXIST)
 }
 
 // logWords bounds how many messages are copied into an error.
