@@ -2,6 +2,7 @@ package binder
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 // again is the pause after another writer was first.
@@ -88,8 +90,9 @@ func (r *reconciler) do(ctx context.Context, v *view) error {
 		if err := r.write.free(ctx, one); err != nil {
 			return err
 		}
-		r.events.Eventf(one, v.claim, corev1.EventTypeNormal, "BindingUndone", "Bind",
-			"the claim %s/%s was bound to %s meanwhile", v.claim.Namespace, v.claim.Name, v.claim.Spec.VolumeName)
+		text := fmt.Sprintf("the claim %s/%s was bound to %s meanwhile", v.claim.Namespace, v.claim.Name,
+			v.claim.Spec.VolumeName) // A person may have written the name.
+		r.events.Eventf(one, v.claim, corev1.EventTypeNormal, "BindingUndone", "Bind", "%s", printable.Event(text))
 	}
 	if a.begin != nil {
 		named, err := r.write.begin(ctx, a.begin, v.claim)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -233,6 +234,19 @@ func TestTwoClaimsOneVolume(t *testing.T) {
 	w.isBound("d")
 	if w.claim("c").Spec.VolumeName != "w" {
 		t.Errorf("the claim has %s", w.claim("c").Spec.VolumeName)
+	}
+}
+
+// TestEventOfAFreedVolume checks that the API server accepts the event, whatever a person wrote into the claim.
+func TestEventOfAFreedVolume(t *testing.T) {
+	w := newWorld(t, newClaim(boundTo(strings.Repeat("v\x1b", 1000)), isBound), newVolume("w", named("c-uid")))
+	told := events.NewFakeRecorder(10)
+	w.binder.events = told
+	w.rest("c")
+	text := <-told.Events
+	text, isFreed := strings.CutPrefix(text, "Normal BindingUndone ")
+	if !isFreed || !strings.HasPrefix(text, `the claim ns/c was bound to v\x1bv`) || len(text) > 1024 {
+		t.Errorf("the event has %d bytes: %.100q", len(text), text)
 	}
 }
 

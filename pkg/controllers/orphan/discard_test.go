@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,16 +178,20 @@ func TestDeletionThatFails(t *testing.T) {
 func TestLongWords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newLeak(t)
-		s.storage.volumes[1].Handle = strings.Repeat("é\x1b", 99)
-		s.storage.stuck = errors.New(strings.Repeat("a snapshot is being made of it. ", 99))
+		s.storage.volumes[1].Handle = strings.Repeat("éa\x1b", 100)
+		s.storage.stuck = errors.New("\x1b[2J" + strings.Repeat("a snapshot is being made of it. ", 99))
 		_ = s.days(1)
 		if len(s.events.Events) != 2 {
 			t.Errorf("%d events, want one of the leak, and one of the deletion that failed", len(s.events.Events))
 		}
 		for len(s.events.Events) > 0 {
 			words := strings.SplitN(<-s.events.Events, " ", 3) // the type, the reason and the text
-			if len(words[2]) > 1024 || strings.ContainsRune(words[2], '\x1b') {
-				t.Errorf("the text of %s has %d bytes, or a control character: %.40q", words[1], len(words[2]), words[2])
+			text := words[2]
+			if len(text) > 1024 || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
+				t.Errorf("the text of %s has %d bytes, or a control character: %.40q", words[1], len(text), text)
+			}
+			if !strings.Contains(text, "éa") || words[1] == "VolumeNotDeleted" && !strings.Contains(text, `\x1b[2Ja snapshot`) {
+				t.Errorf("the text of %s does not name the volume, or the error: %q", words[1], text)
 			}
 		}
 	})

@@ -67,7 +67,7 @@ func telling(t *testing.T, one record, calls interceptor.Funcs,
 func TestLongWords(t *testing.T) {
 	one := record{Name: "scrub", State: scrubbing, Failures: 1}
 	r, v, told := telling(t, one, interceptor.Funcs{})
-	words := strings.Repeat("ü", 2048)
+	words := "\x1b" + strings.Repeat("ü", 2048)
 	if err := r.note(t.Context(), view{volume: v, record: &one}, broke, words); err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func TestLongWords(t *testing.T) {
 	for _, want := range []string{"ScrubFailed", "RecycleFailed", "RecycleRefused"} {
 		_, rest, _ := strings.Cut(<-told, " ")
 		reason, text, _ := strings.Cut(rest, " ")
-		if reason != want || len(text) > 1024 || !utf8.ValidString(text) || !strings.Contains(text, "üü") {
+		if reason != want || len(text) > 1024 || !utf8.ValidString(text) || !strings.Contains(text, `\x1büü`) {
 			t.Errorf("the event %s of %d bytes, want %s: %.100s", reason, len(text), want, text)
 		}
 	}

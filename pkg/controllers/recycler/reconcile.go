@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -210,15 +209,7 @@ func (r *reconciler) complain(v view, next step, cause error) {
 	}
 }
 
-// mostNote is the maximum length of an event's text in bytes, slightly below the API server's limit. The API server
-// refuses longer events.
-const mostNote = 1000
-
 // say records an event of the volume. Parts of its text come from pods, nodes and people.
 func (r *reconciler) say(v view, kind, reason, text string) {
-	text = printable.Quote(text)
-	if len(text) > mostNote {
-		text = strings.ToValidUTF8(text[:mostNote], "")
-	}
-	r.events.Eventf(v.volume, nil, kind, reason, "Recycle", "%s", text)
+	r.events.Eventf(v.volume, nil, kind, reason, "Recycle", "%s", printable.Event(text))
 }

@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 // find records the classes of the unbound volumes.
@@ -95,8 +97,9 @@ func (o *round) noteClasses() {
 // a data source from binding to them.
 func (r *reconciler) leave(o *round) {
 	if len(o.found) > 0 {
-		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, "VolumesLeft", "Delete", "unbound volumes are left in the "+
-			"classes %q, and a claim that is to be a clone or restored from a snapshot would be bound to one, empty: delete "+
-			"their PersistentVolumes before you make such a claim there", slices.Sorted(maps.Keys(o.found)))
+		text := fmt.Sprintf("unbound volumes are left, and a claim that is to be a clone or restored from a snapshot would "+
+			"be bound to one, empty: delete their PersistentVolumes before you make such a claim in one of their classes: %q",
+			slices.Sorted(maps.Keys(o.found))) // The classes come last: an event may be too short for all.
+		r.events.Eventf(o.set, nil, corev1.EventTypeWarning, "VolumesLeft", "Delete", "%s", printable.Event(text))
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-)
 
-// mostNote is the maximum length of an event's text in bytes, slightly below the API server's limit.
-const mostNote = 1000
+	"github.com/stowage-csi/stowage/pkg/printable"
+)
 
 // undeleted holds the driver's errors for volumes that it did not delete, by PersistentVolume.
 type undeleted struct {
@@ -50,7 +49,7 @@ func (u *undeleted) of(volumes []*corev1.PersistentVolume) string {
 // the last time. The PersistentVolume's sets report it too.
 func (r *remover) tell(ctx context.Context, v *corev1.PersistentVolume, words string) {
 	if r.failed.note(v.Name, words) {
-		r.events.Eventf(v, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete", "%s", bounded(words, mostNote))
+		r.events.Eventf(v, nil, corev1.EventTypeWarning, "VolumeFailedDelete", "Delete", "%s", printable.Event(words))
 		r.changed(ctx, v)
 	}
 }
