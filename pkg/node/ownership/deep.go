@@ -14,6 +14,10 @@ import (
 // partBytes is how much of a directory is read at a time: what every level on the way down may keep in memory.
 const partBytes = 2 << 10
 
+// mostAlike is how many bytes of names of subdirectories at one position of a directory a level may keep in memory,
+// with direntBytes more for each name.
+const mostAlike, direntBytes = 8 << 10, 24
+
 // level is a directory on the way down that is not held open.
 type level struct {
 	id    identity
@@ -87,13 +91,41 @@ func (w *walker) nameBytes(stat unix.Stat_t) int64 {
 	return math.MaxInt64
 }
 
-// readPart processes the next entries of the current directory except subdirectories, which it notes.
+// readPart processes the next entries of the current directory except subdirectories, which it notes. It reads until
+// the position changes: the walk finds its place again only between positions. Names with the same hash are at one
+// position of an ext4, and the owner of a volume may choose a hash for which he can make up such names.
 func (d *descent) readPart(ctx context.Context, here *level) error {
-	names, err := here.part(d.here)
-	if err != nil {
+	before := here.next
+	if _, err := unix.Seek(int(d.here.Fd()), before, io.SeekStart); err != nil {
 		here.read = true
-		return err
+		return os.NewSyscallError("lseek", err)
 	}
+	for noted := 0; here.next == before && !here.read; {
+		names, err := here.part(d.here)
+		if err != nil {
+			here.read = true
+			return err
+		}
+		count := len(here.below)
+		if err := d.each(ctx, here, names); err != nil {
+			return err
+		}
+		for _, name := range here.below[count:] {
+			noted += direntBytes + len(name)
+		}
+		if noted > mostAlike {
+			return backends.Errorf(backends.Invalid,
+				"too many directories are at one position of their parent, because their names have the same hash (more than "+
+					"%d bytes of names): rename or move them, or give the ext4 another hash (tune2fs -E hash_alg=half_md4, then "+
+					"e2fsck -fD)", mostAlike)
+		}
+	}
+	here.read = here.read || here.left <= 0
+	return nil
+}
+
+// each processes the names of a part.
+func (d *descent) each(ctx context.Context, here *level, names []string) error {
 	for _, name := range names {
 		here.left -= int64(len(name))
 		if ctx.Err() != nil {
@@ -109,16 +141,12 @@ func (d *descent) readPart(ctx context.Context, here *level) error {
 			return err
 		}
 	}
-	here.read = here.read || here.left <= 0
 	return nil
 }
 
-// part reads the next names of the directory, and its new position. The directory may have been opened again since.
+// part reads the next names of the directory, and its new position.
 func (l *level) part(dir *held) ([]string, error) {
 	fd, buffer := int(dir.Fd()), make([]byte, partBytes)
-	if _, err := unix.Seek(fd, l.next, io.SeekStart); err != nil {
-		return nil, os.NewSyscallError("lseek", err)
-	}
 	n, err := unix.ReadDirent(fd, buffer)
 	if err != nil {
 		return nil, os.NewSyscallError("getdents", err)
