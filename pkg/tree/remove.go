@@ -100,6 +100,9 @@ func (r *remover) remove(ctx context.Context, dir *os.File, name string, depth i
 	if !errors.Is(err, unix.EISDIR) {
 		return removeError(name, err)
 	}
+	if r.removedEmpty(dir, name, depth) {
+		return nil
+	}
 	sub, err := openDir(dir, name)
 	if err != nil {
 		return err
@@ -144,6 +147,16 @@ func (r *remover) unlink(dir *os.File, name string, flags int) error {
 	return err
 }
 
+// removedEmpty removes a directory that would be moved up, if it is empty, and reports whether it did. A snapshot has
+// an empty directory in place of each subvolume that was in its source: a btrfs removes it, but does not move it.
+func (r *remover) removedEmpty(dir *os.File, name string, depth int) bool {
+	if depth < flattenDepth {
+		return false
+	}
+	err := r.unlink(dir, name, unix.AT_REMOVEDIR)
+	return err == nil || errors.Is(err, unix.ENOENT)
+}
+
 // each removes every entry of a directory. Removals while names are read may hide other names, so it reads again until
 // there are none. After reading mostBarren times only names without entries, it fails with ErrEndless.
 func (r *remover) each(dir *os.File, remove func(entry string) error) error {
@@ -183,10 +196,13 @@ func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 		r.moved++
 		target := fmt.Sprintf("%s.%d", r.name, r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), target, unix.RENAME_NOREPLACE)
+		// ENOTEMPTY would be about the directory itself, which stands for a subvolume.
+		taken := errors.Is(err, unix.EEXIST)
 		if errors.Is(err, unix.EINVAL) { // NFS lacks the flag. A directory can only replace an empty one, which is fine.
 			err = unix.Renameat(int(dir.Fd()), name, int(r.top.Fd()), target)
+			taken = errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY)
 		}
-		if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.ENOTEMPTY) {
+		if taken {
 			continue
 		}
 		if err == nil {

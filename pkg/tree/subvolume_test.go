@@ -34,6 +34,14 @@ func TestRemoveSubvolumes(t *testing.T) {
 			must(t, os.MkdirAll(volume+"/"+deep+"a/"+deep+"b/"+deep, 0o700))
 			testfs.Run(t, "btrfs", "property", "set", volume+"/"+deep+"a", "ro", "true")
 		},
+		// The snapshot has an empty directory in place of the nested subvolume, which can be removed, but not moved.
+		"a nested one deep in a snapshot": func(t *testing.T, volume string) {
+			create(t, volume+"/a")
+			bottom := "/" + strings.Repeat("d/", flattenDepth)
+			must(t, os.MkdirAll(volume+"/a"+bottom, 0o700))
+			create(t, volume+"/a"+bottom+"nested")
+			testfs.Run(t, "btrfs", "subvolume", "snapshot", "-r", volume+"/a", volume+"/b")
+		},
 		"a chain of read-only ones": func(t *testing.T, volume string) {
 			for i := range chain {
 				create(t, volume+strings.Repeat("/a", i+1))
