@@ -29,6 +29,15 @@ func isSubvolume(dir *os.File) (bool, error) {
 	return of.Type == unix.BTRFS_SUPER_MAGIC, err
 }
 
+// MakeWritable makes an open directory writable if it is the root of a read-only subvolume.
+func MakeWritable(dir *os.File) error {
+	subvolume, err := isSubvolume(dir)
+	if err != nil || !subvolume {
+		return err
+	}
+	return makeWritable(dir)
+}
+
 // makeWritable makes a subvolume writable.
 func makeWritable(dir *os.File) error {
 	var flags uint64

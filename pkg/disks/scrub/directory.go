@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/disks/wipe"
+	"github.com/stowage-csi/stowage/pkg/tree"
 )
 
 const (
@@ -20,6 +21,9 @@ const (
 
 // directory empties the filesystem whose root is open, except the lost+found that mkfs created.
 func directory(ctx context.Context, root *os.File) error {
+	if err := tree.MakeWritable(root); err != nil {
+		return err
+	}
 	kept, err := openLostFound(root)
 	if err != nil {
 		return err
@@ -92,8 +96,10 @@ func openLostFound(root *os.File) (*os.File, error) {
 	return dir, nil
 }
 
-// openTrash creates the trash directory, or opens the one that an earlier scrub left.
+// openTrash creates the trash directory, or opens the one that an earlier scrub left. It does not use an empty one: in
+// a snapshot, that may stand for a subvolume, and can hold nothing.
 func openTrash(root *os.File) (*os.File, error) {
+	_ = unix.Unlinkat(int(root.Fd()), trash, unix.AT_REMOVEDIR) // Usually there is none.
 	for range 2 {
 		err := unix.Mkdirat(int(root.Fd()), trash, 0o700)
 		if err != nil && !errors.Is(err, unix.EEXIST) {
@@ -101,7 +107,7 @@ func openTrash(root *os.File) (*os.File, error) {
 		}
 		dir, err := openInside(root, trash)
 		if err == nil {
-			return dir, nil
+			return writable(dir)
 		}
 		if !errors.Is(err, unix.ENOTDIR) && !errors.Is(err, unix.ELOOP) {
 			return nil, fmt.Errorf("opening the trash directory %s: %w", trash, err)
@@ -111,6 +117,15 @@ func openTrash(root *os.File) (*os.File, error) {
 		}
 	}
 	return nil, fmt.Errorf("%s is made again and again: somebody still writes to the volume; stop the writer first", trash)
+}
+
+// writable makes an open directory writable if it is a read-only subvolume, and closes it if that fails.
+func writable(dir *os.File) (*os.File, error) {
+	if err := tree.MakeWritable(dir); err != nil {
+		_ = dir.Close()
+		return nil, err
+	}
+	return dir, nil
 }
 
 // openInside opens a directory of the same filesystem without following links.
@@ -156,11 +171,24 @@ func throwOne(root, bin *os.File, name string, number *int) error {
 			continue // From an earlier scrub. Only scrubs write here, so the check is no race; NFS has no RENAME_NOREPLACE.
 		}
 		err := unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
-		if err != nil && !errors.Is(err, unix.ENOENT) {
-			return fmt.Errorf("moving %q into the trash: %w", name, err)
+		if errors.Is(err, unix.EROFS) && unfreeze(root, name) {
+			err = unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
 		}
-		return nil
+		if err == nil || errors.Is(err, unix.ENOENT) || unix.Unlinkat(int(root.Fd()), name, unix.AT_REMOVEDIR) == nil {
+			return nil // The last one was empty. In a snapshot, it may stand for a subvolume, and cannot be moved.
+		}
+		return fmt.Errorf("moving %q into the trash: %w", name, err)
 	}
+}
+
+// unfreeze makes an entry of the root writable that is a read-only subvolume. A btrfs does not move it before.
+func unfreeze(root *os.File, name string) bool {
+	dir, err := openInside(root, name)
+	if err != nil {
+		return false
+	}
+	defer dir.Close() //nolint:errcheck // It was only read.
+	return tree.MakeWritable(dir) == nil
 }
 
 func stays(keep bool) []string {

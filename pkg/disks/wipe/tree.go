@@ -14,8 +14,12 @@ import (
 )
 
 // Tree removes everything in an open directory, and the directory's own extended attributes of users. It follows no
-// link. A mount inside the directory is not entered, and is an error. The directory stays.
+// link. A mount inside the directory is not entered, and is an error. The directory stays. If it is the root of a
+// read-only btrfs subvolume, it becomes writable.
 func Tree(ctx context.Context, dir *os.File) error {
+	if err := tree.MakeWritable(dir); err != nil {
+		return err
+	}
 	if err := removeEntries(ctx, dir); err != nil {
 		return fmt.Errorf("removing what is in %s: %w", dir.Name(), err)
 	}
