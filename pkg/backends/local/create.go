@@ -127,7 +127,8 @@ func (e *engine) plan(spec backends.Spec, o *origin) (*pool, *volumeRecord, erro
 	if err := spec.CheckMode(o.raw); err != nil {
 		return nil, nil, err
 	}
-	size, err := p.storage.size(spec.Capacity, p.storage.least(spec.LeastDeviceBytes, o.size))
+	size, err := p.storage.size(spec.Capacity, cmp.Or(o.size, defaultSize),
+		p.storage.least(spec.LeastDeviceBytes, o.size))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -39,7 +39,7 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	if wanted.RequiredBytes <= r.size() && r.ExpandingFromBytes == 0 {
 		return r.SizeBytes, nil
 	}
-	size, err := v.pool.storage.size(wanted, r.SizeBytes)
+	size, err := v.pool.storage.size(wanted, r.SizeBytes, r.SizeBytes)
 	if err != nil {
 		return 0, err
 	}

@@ -312,6 +312,36 @@ func TestImagesHoldTheirFilesystem(t *testing.T) {
 	hasKind(t, "Create of an image that its filesystem does not fit", err, backends.OutOfRange, "314572800")
 }
 
+// Without a required size, an image has the size of its source or the default, not only what its filesystem needs.
+func TestImagesWithoutARequiredSize(t *testing.T) {
+	f := newFixture(t)
+	small, err := f.Create(t.Context(), backends.Spec{Name: "source", Parameters: &Parameters{Pool: string(image)},
+		Capacity: backends.CapacityRange{RequiredBytes: 8 << 20}})
+	must(t, err)
+	for name, test := range map[string]struct {
+		limit, least, want int64
+		source             string
+	}{
+		"of any size":             {least: 2 << 20, want: defaultSize},
+		"limited":                 {limit: 5 << 20, least: 2 << 20, want: 5 << 20},
+		"a clone":                 {least: 2 << 20, want: 8 << 20, source: small.Handle},
+		"a clone that must grow":  {least: 9 << 20, want: 9 << 20, source: small.Handle},
+		"a clone below its limit": {limit: 1 << 30, least: 2 << 20, want: 8 << 20, source: small.Handle},
+	} {
+		spec := backends.Spec{Name: name, Parameters: &Parameters{Pool: string(image)}, LeastDeviceBytes: test.least,
+			Capacity: backends.CapacityRange{LimitBytes: test.limit}}
+		create := func() (*backends.Volume, error) { return f.Create(t.Context(), spec) }
+		if test.source != "" {
+			create = func() (*backends.Volume, error) { return f.Clone(t.Context(), spec, test.source) }
+		}
+		v, err := create()
+		must(t, err)
+		if v.CapacityBytes != test.want {
+			t.Errorf("%s: the volume has %d bytes, want %d", name, v.CapacityBytes, test.want)
+		}
+	}
+}
+
 func TestOnlyEnginesWithImagesOfferGroups(t *testing.T) {
 	for of, want := range map[poolType]bool{directory: false, image: true} {
 		options := newFixture(t, PoolConfig{Name: "other", Type: "image"}).options

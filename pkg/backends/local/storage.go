@@ -83,15 +83,15 @@ func (s *storage) least(leastDevice, contents int64) int64 {
 	return contents
 }
 
-// size picks the size of a volume whose contents take at least the given number of bytes. Kinds: OutOfRange.
-func (s *storage) size(wanted backends.CapacityRange, least int64) (int64, error) {
+// size picks the size of a volume that takes at least the given number of bytes, for its contents or its filesystem.
+// Without a required size, it starts from the preferred one. Kinds: OutOfRange.
+func (s *storage) size(wanted backends.CapacityRange, preferred, least int64) (int64, error) {
 	if wanted.LimitBytes != 0 && wanted.LimitBytes < least {
 		return 0, backends.Errorf(backends.OutOfRange,
-			"the contents take %d bytes, which is more than the limit of %d: raise the limit",
-			least, wanted.LimitBytes)
+			"the volume takes at least %d bytes, for its contents or its filesystem, which is more than the limit of %d: "+
+				"raise the limit", least, wanted.LimitBytes)
 	}
-	wanted.RequiredBytes = max(wanted.RequiredBytes, least)
-	return wanted.Round(defaultSize, s.smallest, s.step)
+	return wanted.Round(preferred, max(least, s.smallest), s.step)
 }
 
 // cost is how many bytes a snapshot of the given size takes from the ledger.
