@@ -83,9 +83,13 @@ func (e *engine) planVolume(ctx context.Context, spec backends.Spec, from opener
 	if err != nil {
 		return result, err
 	}
+	defer func() {
+		if result.release == nil { // It failed or panicked.
+			o.release()
+		}
+	}()
 	p, record, err := e.plan(spec, o)
 	if err != nil {
-		o.release()
 		return result, err
 	}
 	result.release = o.release

@@ -72,9 +72,8 @@ func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (
 	if err := m.shelf.reserve(m.handle); err != nil {
 		return none, err
 	}
-	p, err := m.decide(ctx)
+	p, err := m.decided(ctx)
 	if err != nil {
-		m.shelf.abandon(m.handle)
 		return none, err
 	}
 	c := &claim[T]{making: m, release: p.release}
@@ -94,6 +93,19 @@ func (m making[T]) run(ctx context.Context, works *background.Works[*made[T]]) (
 		return none, err
 	}
 	return result.item, nil
+}
+
+// decided decides what to create. It releases the handle after a failure, and after a panic, which ends only its call.
+func (m making[T]) decided(ctx context.Context) (p plan[T], err error) {
+	isDecided := false
+	defer func() {
+		if !isDecided {
+			m.shelf.abandon(m.handle)
+		}
+	}()
+	p, err = m.decide(ctx)
+	isDecided = err == nil
+	return p, err
 }
 
 // isTold reports whether the outcome is for the same request. Every such call is told of a failure, but only one is

@@ -68,6 +68,25 @@ func newSlowPools(t *testing.T) *slowPools {
 	return s
 }
 
+// TestAPanicKeepsNothing: afterwards the next call creates the volume, and its source can be deleted.
+func TestAPanicKeepsNothing(t *testing.T) {
+	f := newFixture(t)
+	source, now := f.create("image", "source"), f.now
+	f.now = func() time.Time { panic("a mistake in the program") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic was lost")
+			}
+		}()
+		_, _ = f.Clone(t.Context(), specIn("image", "clone"), source.Handle)
+	}()
+	f.now = now
+	_, err := f.Clone(t.Context(), specIn("image", "clone"), source.Handle)
+	must(t, err)
+	must(t, f.Delete(t.Context(), source.Handle))
+}
+
 // sumOf returns a checksum of all data of a volume or snapshot.
 func sumOf(t *testing.T, path string) string {
 	t.Helper()
