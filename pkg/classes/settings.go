@@ -7,6 +7,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/params"
 )
 
+// FSTypeKey is the key of Settings.FSType, in a class and in a volume context.
+const FSTypeKey = "csi.storage.k8s.io/fstype"
+
 // Settings holds the StorageClass parameters that the node implements for all backends. The node gets them in the
 // volume context.
 type Settings struct {

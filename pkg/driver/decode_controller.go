@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -9,7 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/classes"
 	"github.com/stowage-csi/stowage/pkg/params"
-	"github.com/stowage-csi/stowage/pkg/secret"
+	"github.com/stowage-csi/stowage/pkg/volume"
 )
 
 // creation is a decoded CreateVolumeRequest.
@@ -67,14 +66,12 @@ func (d decoder) createParameters(r *csi.CreateVolumeRequest, c *creation) error
 	if err := d.schemas.Decode(r.GetParameters(), own, &c.settings, &mode, &metadata); err != nil {
 		return err
 	}
-	if err := sameFSType(r.GetVolumeCapabilities(), c.settings.FSType); err != nil {
+	var err error
+	if c.spec.Access, err = volume.InClass(c.spec.Access, c.settings.FSType); err != nil {
 		return err
 	}
 	if err := checkGeometry(r.GetVolumeCapabilities(), c.settings); err != nil {
 		return err
-	}
-	for i := range c.spec.Access.Mountings {
-		c.spec.Access.Mountings[i].Filesystem = cmp.Or(c.spec.Access.Mountings[i].Filesystem, c.settings.FSType)
 	}
 	c.spec.LeastDeviceBytes = leastDevice(r.GetVolumeCapabilities(), c.settings)
 	types := promised{Types: slices.Sorted(slices.Values(texts(c.spec.Access.Types)))}
@@ -101,20 +98,6 @@ func texts[T ~string](list []T) []string {
 		all = append(all, string(v))
 	}
 	return all
-}
-
-// sameFSType refuses a class and a capability that name different filesystems.
-func sameFSType(capabilities []*csi.VolumeCapability, class string) error {
-	for _, c := range capabilities {
-		asked := c.GetMount().GetFsType()
-		if asked != "" && class != "" && asked != class {
-			return backends.Errorf(backends.Invalid,
-				"the volume capability asks for the filesystem %q and the class parameter csi.storage.k8s.io/fstype for %q: "+
-					"name one",
-				secret.Option(asked), secret.Option(class))
-		}
-	}
-	return nil
 }
 
 // checkGeometry refuses early a filesystem that the node could not create.
@@ -183,8 +166,10 @@ func (d decoder) publishVolume(r *csi.ControllerPublishVolumeRequest) (backends.
 	if r.GetVolumeCapability() == nil {
 		return request, backends.Errorf(backends.Invalid, "volume_capability is missing")
 	}
-	var err error
-	request.Access, err = access([]*csi.VolumeCapability{r.GetVolumeCapability()})
+	want, err := access([]*csi.VolumeCapability{r.GetVolumeCapability()})
+	if err == nil {
+		request.Access, err = volume.InClass(want, r.GetVolumeContext()[classes.FSTypeKey])
+	}
 	return request, err
 }
 
@@ -213,9 +198,14 @@ func (d decoder) capacityQuery(r *csi.GetCapacityRequest) (backends.CapacityQuer
 	if len(r.GetVolumeCapabilities()) == 0 {
 		return query, nil
 	}
-	var err error
-	query.Access, err = access(r.GetVolumeCapabilities())
-	return query, err
+	want, err := access(r.GetVolumeCapabilities())
+	if err == nil {
+		query.Access, err = volume.InClass(want, settings.FSType)
+	}
+	if err != nil {
+		return query, err
+	}
+	return query, checkGeometry(r.GetVolumeCapabilities(), settings)
 }
 
 func (d decoder) createSnapshot(r *csi.CreateSnapshotRequest) (backends.SnapshotSpec, error) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/keylock"
+	"github.com/stowage-csi/stowage/pkg/mountoptions"
 )
 
 func capabilityOf(c *csi.VolumeCapability) []*csi.VolumeCapability { return []*csi.VolumeCapability{c} }
@@ -48,6 +49,58 @@ func TestExpansionChecksTheCapability(t *testing.T) {
 		})
 		if status.Code(err) != test.want {
 			t.Errorf("%s: %v, want %s", what, err, test.want)
+		}
+	}
+}
+
+// ofXFS is a backend whose volumes are devices of a class that names xfs.
+type ofXFS struct{ directories }
+
+func (ofXFS) Get(_ context.Context, handle string) (*backends.Volume, error) {
+	return &backends.Volume{Handle: handle, Settings: map[string]string{"csi.storage.k8s.io/fstype": "xfs"},
+		Access: backends.Access{Types: []backends.AccessType{backends.Mount}, Modes: backends.SingleNodeModes(),
+			Mountable: mountoptions.Device{}}}, nil
+}
+
+// TestTheFilesystemOfTheClassCounts: a capability that names no filesystem means that of the class in each call, as in
+// CreateVolume and NodeStageVolume, and one that names another is refused.
+func TestTheFilesystemOfTheClassCounts(t *testing.T) {
+	s := serve(t, ofXFS{}, time.Second)
+	class := map[string]string{"csi.storage.k8s.io/fstype": "xfs"}
+	for what, test := range map[string]struct {
+		fsType, flag string
+		isPossible   bool
+	}{
+		"an option of xfs": {"", "inode64", true}, "xfs by name": {"xfs", "inode64", true},
+		"an option of ext4": {"", "noload", false}, "ext4 by name": {"ext4", "noatime", false},
+	} {
+		capability := mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, test.fsType)
+		capability.GetMount().MountFlags = []string{test.flag}
+		answer, err := s.client.ValidateVolumeCapabilities(t.Context(),
+			&csi.ValidateVolumeCapabilitiesRequest{VolumeId: "v", VolumeCapabilities: capabilityOf(capability)})
+		if err != nil || (answer.GetConfirmed() != nil) != test.isPossible {
+			t.Errorf("%s: ValidateVolumeCapabilities answers %v, %v", what, answer, err)
+		}
+		_, err = s.client.ControllerExpandVolume(t.Context(), &csi.ControllerExpandVolumeRequest{VolumeId: "v",
+			CapacityRange: &csi.CapacityRange{RequiredBytes: 2}, VolumeCapability: capability})
+		if want := codes.InvalidArgument; test.isPossible && err != nil || !test.isPossible && status.Code(err) != want {
+			t.Errorf("%s: ControllerExpandVolume answers %v", what, err)
+		}
+		attach, err := decoder{}.publishVolume(&csi.ControllerPublishVolumeRequest{VolumeId: "v", NodeId: "n",
+			VolumeCapability: capability, VolumeContext: class})
+		if err == nil {
+			err = mountoptions.Device{}.Check(attach.Access.Mountings[0].Filesystem, attach.Access.Mountings[0].Options)
+		}
+		if (err == nil) != test.isPossible {
+			t.Errorf("%s: ControllerPublishVolume is decoded as %+v, %v", what, attach, err)
+		}
+		query, err := testDecoder().capacityQuery(&csi.GetCapacityRequest{Parameters: class,
+			VolumeCapabilities: capabilityOf(capability)})
+		if err == nil {
+			err = mountoptions.Device{}.Check(query.Access.Mountings[0].Filesystem, query.Access.Mountings[0].Options)
+		}
+		if (err == nil) != test.isPossible {
+			t.Errorf("%s: GetCapacity is decoded as %+v, %v", what, query, err)
 		}
 	}
 }
@@ -147,6 +200,17 @@ func TestImpossibleMountsAreRefused(t *testing.T) {
 			&csi.ValidateVolumeCapabilitiesRequest{VolumeId: handle, VolumeCapabilities: capabilityOf(capability)})
 		if test.class == "" && (err != nil || answer.GetConfirmed() != nil || answer.GetMessage() == "") {
 			t.Errorf("%s: ValidateVolumeCapabilities answers %v, %v", what, answer, err)
+		}
+	}
+}
+
+// TestNoCapacityForAnImpossibleFilesystem: GetCapacity refuses the class with which CreateVolume refuses a filesystem.
+func TestNoCapacityForAnImpossibleFilesystem(t *testing.T) {
+	mounted := capabilityOf(mountCapability(csi.VolumeCapability_AccessMode_SINGLE_NODE_WRITER, "xfs"))
+	for key, value := range map[string]string{"blockSize": "3000", "csi.storage.k8s.io/fstype": "ext4"} {
+		r := &csi.GetCapacityRequest{Parameters: map[string]string{key: value}, VolumeCapabilities: mounted}
+		if query, err := testDecoder().capacityQuery(r); !backends.Is(err, backends.Invalid) {
+			t.Errorf("%s %s: %+v, %v; want Invalid", key, value, query, err)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/classes"
 )
 
 // Observer is called after every backend operation.
@@ -45,6 +46,9 @@ func (s *Service) Delete(ctx context.Context, handle string) error {
 func (s *Service) Validate(ctx context.Context, handle string, access backends.Access) error {
 	found, err := s.Get(ctx, handle)
 	if err != nil {
+		return err
+	}
+	if access, err = InClass(access, found.Settings[classes.FSTypeKey]); err != nil {
 		return err
 	}
 	return found.Access.Check(access)
