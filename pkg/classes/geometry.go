@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/failure"
+	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
 // Geometry holds the class parameters for the layout of a new filesystem. The zero value leaves the layout to mkfs. The
@@ -31,7 +32,7 @@ func (g Geometry) Check(fsType string) error {
 	}
 	if other := g.foreign(fsType); len(other) > 0 {
 		return failure.Errorf(failure.Invalid, "%s cannot be chosen for the filesystem %s: leave it out, or use ext4",
-			strings.Join(other, " and "), fsType)
+			strings.Join(other, " and "), secret.Option(fsType))
 	}
 	return g.together(fsType)
 }

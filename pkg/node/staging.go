@@ -14,6 +14,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/node/ownership"
 	"github.com/stowage-csi/stowage/pkg/safepath"
+	"github.com/stowage-csi/stowage/pkg/secret"
 	"github.com/stowage-csi/stowage/pkg/tracing"
 )
 
@@ -55,7 +56,8 @@ func (st *staging) check(context.Context) error {
 	}
 	if named, set := r.Use.FSType, r.Settings.FSType; named != "" && set != "" && named != set {
 		return backends.Errorf(backends.Invalid,
-			"the volume capability asks for filesystem %s and the class for %s: name one, or the same twice", named, set)
+			"the volume capability asks for filesystem %q and the class for %q: name one, or the same twice",
+			secret.Option(named), secret.Option(set))
 	}
 	st.want = ledger.Staging{Path: path, Type: r.Use.Type, Mode: r.Use.Mode,
 		ReadOnly: readOnly(r.Use.Mode, r.MountOptions)}
@@ -116,7 +118,8 @@ func checkExport(asked, fsType string) error {
 		return nil
 	}
 	return backends.Errorf(backends.Invalid,
-		"filesystem %q is asked for, but the volume is an export of the type %s: name that or none", asked, fsType)
+		"filesystem %q is asked for, but the volume is an export of the type %s: name that or none",
+		secret.Option(asked), fsType)
 }
 
 // findDirectory inspects the directory that the backend names. Its root is known before it is mounted.
