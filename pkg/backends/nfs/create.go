@@ -136,7 +136,10 @@ func (m *making) plan(spec backends.Spec, id string) (*record, error) {
 	if r.SizeBytes, err = m.size(spec.Capacity, least); err != nil {
 		return nil, err
 	}
-	return r, m.complete(r)
+	if err := m.complete(r); err != nil {
+		return nil, err
+	}
+	return r, checkContext(m.describe(r, m.share.Address))
 }
 
 // complete gives a new record what makes it this one.

@@ -18,6 +18,27 @@ const (
 	mostSubDir = 4095
 )
 
+// othersContext is the part of a volume context that is kept for the keys of the driver's edge and of the orchestrator:
+// csi-provisioner adds its identity.
+const othersContext = 512
+
+// checkContext refuses a volume whose volume context would be larger than CSI allows, because no node could stage it.
+// Kinds: Invalid.
+func checkContext(v *backends.Volume) error {
+	size := 0
+	for _, part := range []map[string]string{v.Attributes, v.Settings} {
+		for key, value := range part {
+			size += len(key) + len(value)
+		}
+	}
+	if most := mostSettings - othersContext; size > most {
+		return backends.Errorf(backends.Invalid,
+			"the volume's server, share, subDir and settings have %d bytes, and there is room for %d in what a node gets: "+
+				"use a shorter share or subDir", size, most)
+	}
+	return nil
+}
+
 // checkSizes refuses fields that are larger than this driver writes them.
 func (r *record) checkSizes() error {
 	if err := bounded("name or fingerprint", max(len(r.Name), len(r.Fingerprint)), mostName); err != nil {

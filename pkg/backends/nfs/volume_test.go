@@ -44,6 +44,20 @@ func TestSubDirAndPermissions(t *testing.T) {
 	w.fails("permissions that are none", err, backends.Invalid, "octal")
 }
 
+// A volume with a larger context than CSI allows could not be staged anywhere. The claim's names may make it so large.
+func TestContextsFitIntoTheirMessages(t *testing.T) {
+	w := newWorld(t)
+	deep := func(bytes int) string { return strings.Repeat(strings.Repeat("d", 99)+"/", bytes/100) }
+	for name, subDir := range map[string]string{"plain": deep(3800) + "x",
+		"of the claim": deep(2800) + strings.Repeat("${pvc.metadata.name}/", 4) + "x"} {
+		spec := in(name, subDir, deleteData)
+		spec.Claim.Name = strings.Repeat("c", 200)
+		_, err := w.Create(t.Context(), spec)
+		w.fails(name, err, backends.Invalid, "use a shorter")
+	}
+	w.make(in("shorter", deep(3000)+"x", deleteData))
+}
+
 // A copy keeps the permissions of its source's root, unless the class says otherwise.
 func TestPermissionsOfCopies(t *testing.T) {
 	w := newWorld(t)
