@@ -70,19 +70,21 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s := &Server{features: features, life: life, stop: stop, gate: newGate(), log: config.Log}
 	limits := newLogLimits()
+	var here *node.Service
 	s.grpc = grpc.NewServer(append(traceCalls(config.Traces), grpc.NumStreamWorkers(streamWorkers),
 		grpc.ChainUnaryInterceptor(
 			arrive(), s.gate.admit(), identify(config.Log), record(limits), config.Metrics.measure(),
-			translate(newAnswers()), bound(life), giveUp(), rescue(limits), sizes(), lock(keylock.New()),
+			translate(newAnswers()), bound(life), giveUp(), rescue(limits),
+			staying(func() *node.Service { return here }), sizes(), lock(keylock.New()),
 		))...)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config})
-	volumes, err := s.registerNode(ctx, config, decode)
+	here, err := s.registerNode(ctx, config, decode)
 	if err != nil {
 		stop()
 		return nil, err
 	}
-	if err := s.registerController(config, decode, volumes); err != nil {
+	if err := s.registerController(config, decode, here); err != nil {
 		stop()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
@@ -57,9 +58,30 @@ func (p *publishing) staysPublished(ctx context.Context, err error) error {
 		(staged.Type != p.request.Use.Type || staged.Path != p.request.StagingPath) {
 		return err
 	}
-	if mounted, look := mount.Mounted(ctx, left.Target); look == nil && !mounted {
+	return unlessUnmounted(ctx, left.Target, err)
+}
+
+// unlessUnmounted makes a failure of Publish non-final unless nothing is mounted at the target.
+func unlessUnmounted(ctx context.Context, target string, err error) error {
+	if mounted, look := mount.Mounted(ctx, target); look == nil && !mounted {
 		return err
 	}
 	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unpublish it, or publish it again",
-		err, left.Target)
+		err, target)
+}
+
+// StaysStaged makes a refusal to stage, whose request did not reach Stage, non-final as Stage does.
+func (s *Service) StaysStaged(volume, stagingPath string, err error) error {
+	st := &staging{service: s, request: StageRequest{Volume: volume, StagingPath: filepath.Clean(stagingPath)}}
+	return st.staysStaged(err)
+}
+
+// StaysPublished makes a refusal to publish, whose request did not reach Publish, non-final if the volume is recorded
+// at the target and something is mounted there.
+func (s *Service) StaysPublished(ctx context.Context, volume, targetPath string, err error) error {
+	left, recorded := s.ledger.Get(volume).Publication(filepath.Clean(targetPath))
+	if err == nil || !recorded {
+		return err
+	}
+	return unlessUnmounted(s.calls.With(ctx), left.Target, err)
 }

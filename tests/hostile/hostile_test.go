@@ -25,11 +25,12 @@ import (
 )
 
 // deserved reports whether an answer is acceptable. INTERNAL, UNKNOWN and UNAVAILABLE would mean that the driver did
-// not understand the failure, or invite the caller to retry forever. The exception is a volume that is staged in
-// another way, which is UNAVAILABLE (docs/design/014), with a message that says so.
+// not understand the failure, or invite the caller to retry forever. The exception is a volume that is staged or
+// published there: the refusal of another request is UNAVAILABLE (docs/design/014), with a message that says so.
 func deserved(method protoreflect.Name, answer *status.Status) bool {
-	if method == "NodeStageVolume" && answer.Code() == codes.Unavailable {
-		return strings.Contains(answer.Message(), "it is staged already at ")
+	if strings.HasPrefix(string(method), "Node") && answer.Code() == codes.Unavailable {
+		return strings.Contains(answer.Message(), "it is staged already at ") ||
+			strings.Contains(answer.Message(), "what was made is left at ")
 	}
 	return slices.Contains([]codes.Code{
 		codes.OK, codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.OutOfRange,
