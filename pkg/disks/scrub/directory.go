@@ -39,7 +39,7 @@ func directory(ctx context.Context, root *os.File) error {
 		return err
 	}
 	defer bin.Close() //nolint:errcheck // It was only read.
-	if err := throw(root, bin, kept != nil); err != nil {
+	if err := throw(ctx, root, bin, kept != nil); err != nil {
 		return err
 	}
 	if err := wipe.Tree(ctx, bin); err != nil {
@@ -142,7 +142,7 @@ func openInside(parent *os.File, name string) (*os.File, error) {
 
 // throw renames everything in the root into the trash, to numbers. It skips numbers that an earlier scrub left. It
 // repeats until the root is empty.
-func throw(root, bin *os.File, keep bool) error {
+func throw(ctx context.Context, root, bin *os.File, keep bool) error {
 	number := 0
 	for range 1000 { // A writer that never stops must not hold the scrub for ever.
 		left, err := names(root, append(stays(keep), trash)...)
@@ -153,7 +153,7 @@ func throw(root, bin *os.File, keep bool) error {
 			return nil
 		}
 		for _, name := range left {
-			if err := throwOne(root, bin, name, &number); err != nil {
+			if err := throwOne(ctx, root, bin, name, &number); err != nil {
 				return err
 			}
 		}
@@ -162,7 +162,8 @@ func throw(root, bin *os.File, keep bool) error {
 		"first")
 }
 
-func throwOne(root, bin *os.File, name string, number *int) error {
+// throwOne moves an entry of the root into the trash, or removes it if the filesystem does not move it.
+func throwOne(ctx context.Context, root, bin *os.File, name string, number *int) error {
 	for {
 		*number++
 		target := fmt.Sprint(*number)
@@ -171,8 +172,13 @@ func throwOne(root, bin *os.File, name string, number *int) error {
 			continue // From an earlier scrub. Only scrubs write here, so the check is no race; NFS has no RENAME_NOREPLACE.
 		}
 		err := unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
-		if errors.Is(err, unix.EROFS) && unfreeze(root, name) {
-			err = unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
+		if errors.Is(err, unix.EROFS) {
+			if err = unfreeze(root, name); err == nil {
+				err = unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
+			}
+		}
+		if errors.Is(err, unix.EXDEV) { // A tenant made the trash a subvolume, or gave the entry to another project.
+			return tree.RemoveIn(ctx, root, name)
 		}
 		if err == nil || errors.Is(err, unix.ENOENT) || unix.Unlinkat(int(root.Fd()), name, unix.AT_REMOVEDIR) == nil {
 			return nil // The last one was empty. In a snapshot, it may stand for a subvolume, and cannot be moved.
@@ -182,13 +188,13 @@ func throwOne(root, bin *os.File, name string, number *int) error {
 }
 
 // unfreeze makes an entry of the root writable that is a read-only subvolume. A btrfs does not move it before.
-func unfreeze(root *os.File, name string) bool {
+func unfreeze(root *os.File, name string) error {
 	dir, err := openInside(root, name)
 	if err != nil {
-		return false
+		return err
 	}
 	defer dir.Close() //nolint:errcheck // It was only read.
-	return tree.MakeWritable(dir) == nil
+	return tree.MakeWritable(dir)
 }
 
 func stays(keep bool) []string {

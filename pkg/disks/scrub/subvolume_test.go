@@ -1,6 +1,7 @@
 package scrub_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,12 @@ func TestSubvolumes(t *testing.T) {
 			create(t, at+"/.stowage-scrub")
 			freeze(t, at+"/.stowage-scrub")
 		},
+		"trash directory of a tenant": func(t *testing.T, at string) {
+			create(t, at+"/.stowage-scrub")
+			must(t, errors.Join(os.WriteFile(at+"/.stowage-scrub/file", []byte(canary), 0o600),
+				os.MkdirAll(at+"/a/b", 0o700), os.WriteFile(at+"/a/b/file", []byte(canary), 0o600),
+				os.WriteFile(at+"/file", []byte(canary), 0o600), os.Symlink("a", at+"/link")))
+		},
 		"snapshot of the root": func(t *testing.T, at string) {
 			create(t, at+"/nested")
 			testfs.Run(t, "btrfs", "subvolume", "snapshot", "-r", at, at+"/b")
@@ -56,6 +63,22 @@ func TestSubvolumes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestProjects checks that a volume is emptied whose entries belong to another project than its root, from which
+// everything in the root inherits. A filesystem with project quotas moves no file into another project's directory.
+func TestProjects(t *testing.T) {
+	at := testfs.New(t, "xfs", 320)
+	must(t, errors.Join(os.Mkdir(at+"/a", 0o700), os.WriteFile(at+"/a/file", []byte(canary), 0o600),
+		os.WriteFile(at+"/file", []byte(canary), 0o600)))
+	for path, project := range map[string]string{at + "/a": "6", at + "/file": "6", at: "5"} {
+		testfs.Run(t, "xfs_io", "-r", "-c", "chproj "+project, path)
+	}
+	testfs.Run(t, "xfs_io", "-r", "-c", "chattr +P", at)
+	must(t, scrub.Path(t.Context(), at, ignore))
+	if left := entries(t, at); len(left) > 0 {
+		t.Errorf("left: %q", left)
 	}
 }
 
