@@ -11,18 +11,22 @@ import (
 func steering() []string {
 	return []string{
 		"ADVERSARYFLAGS", "BENCHFLAGS", "CHAOSFLAGS", "CONFORMANCEFLAGS", "E2EFLAGS", "FAILOVERFLAGS", "FLOOR", "FUZZTIME",
-		"GO", "IMAGE", "KILLS", "MOTOFLAGS", "N", "NODES", "OWNERSHIPFLAGS", "PATIENCE", "PKG", "POWERFLAGS", "QUARANTINE",
+		"GO", "IMAGE", "KILLS", "MOTOFLAGS", "N", "NODES", "OWNERSHIPFLAGS", "PKG", "POWERFLAGS", "QUARANTINE",
 		"REPORT", "RUN", "SEED", "SINCE", "STORMFLAGS", "TESTFLAGS", "VERSION", "VMFLAGS",
 		"GNUMAKEFLAGS", "MAKEFILES", "MAKEFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "MFLAGS",
-		"CGO_ENABLED", "GODEBUG", "GOEXPERIMENT", "GOFLAGS", "GOGC", "GOMEMLIMIT", "GORACE", "GOTOOLDIR", "GOWORK",
-		"BASH_ENV", "CDPATH", "ENV", "SHELLOPTS",
+		"CGO_ENABLED", "GOARCH", "GODEBUG", "GOENV", "GOEXPERIMENT", "GOFLAGS", "GOGC", "GOMAXPROCS",
+		"GOMEMLIMIT", "GOOS", "GORACE", "GOTOOLDIR", "GOWORK",
+		"BASHOPTS", "BASH_ENV", "CDPATH", "ENV", "POSIXLY_CORRECT", "SHELLOPTS",
+		"CSI_ENDPOINT", "KUBERNETES_SERVICE_HOST", "IMAGE_ARCHIVE", // They are the driver's own, and hack/image's.
 	}
 }
 
 // unsteered returns an environment without the steering variables, and the names of those that it had.
 func unsteered(environ []string) (rest, dropped []string) {
 	for _, entry := range environ {
-		if name, _, _ := strings.Cut(entry, "="); slices.Contains(steering(), name) {
+		name, _, _ := strings.Cut(entry, "=")
+		// bash exports its functions so, and one may have the name of a command.
+		if slices.Contains(steering(), name) || strings.HasPrefix(name, "BASH_FUNC_") {
 			dropped = append(dropped, name)
 		} else {
 			rest = append(rest, entry)

@@ -10,8 +10,8 @@ import (
 // remembered is the number of earlier runs whose logs are kept.
 const remembered = 10
 
-// makeLogs makes the directory of the logs. It moves those of the last run aside: a run that repeats one step of it must
-// not remove the reason for doing so.
+// makeLogs makes the directory of the logs. It moves those of the last run aside: a run that repeats one step of it
+// must not remove the reason for doing so.
 func makeLogs(dir string, now time.Time) error {
 	earlier := filepath.Join(dir, "earlier")
 	if err := os.MkdirAll(earlier, 0o750); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // The time limit of each form as a whole. A run that is ended from outside would show no table.
 const (
-	mostOfGate = 40 * time.Minute // From nothing it takes 30 on two idle cores; compiling is a half of it.
+	mostOfGate = 40 * time.Minute // Without fetch. From nothing it takes 30 on two idle cores, a half of it compiling.
 	mostOfLong = 95 * time.Minute // Nothing runs beside the first ten.
 )
 

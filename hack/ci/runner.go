@@ -45,13 +45,14 @@ type verdict struct {
 	unasked  bool              // the service that it asks did not answer, so it proves nothing
 }
 
-// all runs a whole form, and ends it at the time limit.
+// all runs a whole form, and ends it at the time limit. The first step has only its own: how long it takes is up to the
+// network.
 func (r *runner) all(ctx context.Context, most time.Duration, first step, steps []step) error {
-	ctx, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
 	if r.one(ctx, []step{first}); !r.passed() {
 		return r.finish()
 	}
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
 	var alone, waiting, computing []step
 	for _, s := range steps {
 		switch {

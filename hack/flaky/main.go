@@ -66,8 +66,13 @@ func flaky(ctx context.Context, since, pkg, pattern string, times int, idle bool
 	for _, b := range batches {
 		fmt.Printf("== %s %s, %d times\n", b.pkg, b.pattern, times)
 		t, problems := repeat(ctx, b, times, "bin/flaky")
-		problems = append(problems, t.judge(b.pkg, times, allowed)...)
-		t.print(os.Stdout, b.pkg)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if t != nil { // It was built.
+			problems = append(problems, t.judge(b.pkg, times, allowed)...)
+			t.print(os.Stdout, b.pkg)
+		}
 		for _, p := range problems {
 			fmt.Printf("FAILED %s: %s\n", b.pkg, p)
 		}

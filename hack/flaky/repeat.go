@@ -11,14 +11,15 @@ import (
 )
 
 // repeat runs a batch, each time as a new process and in another order, and counts the results of its tests. It
-// continues after a failure, and keeps the outputs of the runs that failed in a directory.
+// continues after a failure, and keeps the outputs of the runs that failed in a directory. The tally is nil if the
+// tests cannot be built.
 func repeat(ctx context.Context, b batch, times int, logs string) (t tally, problems []string) {
-	t = tally{}
 	program, remove, err := compile(ctx, b.pkg)
 	if err != nil {
-		return t, []string{err.Error()}
+		return nil, []string{err.Error()}
 	}
 	defer remove()
+	t = tally{}
 	var seeds []string
 	for n := range times {
 		seed := fmt.Sprint(n + 1)
@@ -27,12 +28,12 @@ func repeat(ctx context.Context, b batch, times int, logs string) (t tally, prob
 		cmd.Dir = strings.TrimPrefix(b.pkg, "./")
 		out, err := cmd.CombinedOutput()
 		if ctx.Err() != nil {
-			return t, append(problems, "it was interrupted")
+			return t, nil
 		}
 		t.add(string(out))
 		if err != nil {
 			seeds = append(seeds, seed)
-			fmt.Printf("-- run %d failed, -shuffle=%s: %v; output in %s\n", n+1, seed, err, keep(logs, b, seed, out))
+			fmt.Printf("-- run %d failed, -shuffle=%s: %v; %s\n", n+1, seed, err, keep(logs, b, seed, out))
 		}
 	}
 	if len(seeds) > 0 {
@@ -42,17 +43,17 @@ func repeat(ctx context.Context, b batch, times int, logs string) (t tally, prob
 	return t, problems
 }
 
-// keep writes the output of a run that failed to a file, and returns its name or the reason why there is none.
+// keep writes the output of a run that failed to a file, and says where it is or why it is not there.
 func keep(logs string, b batch, seed string, out []byte) string {
 	name := strings.ReplaceAll(strings.Trim(b.pkg, "./"), "/", "-") + "-" + seed + ".log"
 	path := filepath.Join(logs, name)
 	if err := os.MkdirAll(logs, 0o750); err != nil {
-		return err.Error()
+		return "its output is lost: " + err.Error()
 	}
 	if err := os.WriteFile(path, out, 0o600); err != nil {
-		return err.Error()
+		return "its output is lost: " + err.Error()
 	}
-	return path
+	return "output in " + path
 }
 
 func compile(ctx context.Context, pkg string) (program string, remove func(), err error) {

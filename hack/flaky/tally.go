@@ -16,7 +16,8 @@ type tally map[string]*counts
 
 type counts struct{ passed, failed, skipped int }
 
-// add counts the results in the output of a run with -test.v=test2json, which marks them, so that no test can print one.
+// add counts the results in the output of a run with -test.v=test2json, which marks them, so that no test prints one by
+// accident.
 func (t tally) add(output string) {
 	for _, m := range regexp.MustCompile(`\x16--- (PASS|FAIL|SKIP): (\S+) \(`).FindAllStringSubmatch(output, -1) {
 		c := t[m[2]]

@@ -21,6 +21,7 @@ type failure struct {
 	text  string // their output
 	count int    // the number of failures that it counts as, including those of Ginkgo's specs
 	died  bool   // it had not ended when its package did
+	cut   bool   // its package had not ended when the run did; the first line of the output says with which tests
 	flaky bool
 }
 
@@ -95,6 +96,9 @@ func (s *summary) again(c command) {
 func (s *summary) failures() (all []outcome.Failure) {
 	for _, f := range s.failed {
 		first := outcome.FirstError(f.text, s.sources.logged(f.id.pkg))
+		if f.cut {
+			first, _, _ = strings.Cut(f.text, "\n")
+		}
 		all = append(all, outcome.Failure{
 			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: s.class(f), Again: s.repeat(f),
 			Error: first, Seed: seedIn(first, f.text), Tail: outcome.Tail(f.text, kept),

@@ -120,8 +120,8 @@ func TestAgainTellsNothingAboutTheRest(t *testing.T) {
 }
 
 // standIn makes a program in place of go, which reports a failed test when it is run for the first time, with what its
-// package and another test say, and that the test passed when it is run again.
-func standIn(t *testing.T, dir, pkg, other string) string {
+// package and another test say and how that ends, and that the test passed when it is run again.
+func standIn(t *testing.T, dir, pkg, other, ends string) string {
 	t.Helper()
 	quoted := func(text string) string { return strings.NewReplacer("\n", `\n`, `"`, `\"`).Replace(text) }
 	write(t, dir, map[string]string{"go": "#!/bin/bash\n" + `result=pass code=0
@@ -130,7 +130,7 @@ touch ran
 echo '{"Action":"start","Package":"m/p"}'
 echo '{"Action":"run","Package":"m/p","Test":"TestB"}'
 echo '{"Action":"output","Package":"m/p","Test":"TestB","Output":"` + quoted(other) + `"}'
-echo '{"Action":"pass","Package":"m/p","Test":"TestB"}'
+echo '{"Action":"` + ends + `","Package":"m/p","Test":"TestB"}'
 echo '{"Action":"run","Package":"m/p","Test":"TestA"}'
 echo '{"Action":"output","Package":"m/p","Test":"TestA","Output":"    a_test.go:1: the first time\n"}'
 echo '{"Action":"'$result'","Package":"m/p","Test":"TestA"}'
@@ -147,20 +147,25 @@ exit $code
 // TestARaceBesideAFailureByChance has a race that go reports outside of the test that fails: then go's verdict does not
 // name the race.
 func TestARaceBesideAFailureByChance(t *testing.T) {
+	skips := filepath.Join(t.TempDir(), "skips")
+	if err := os.WriteFile(skips, []byte("p TestB it may be skipped\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	const race = "==================\nWARNING: DATA RACE\nWrite at 0x1 by goroutine 7:\n"
 	for _, tt := range []struct {
-		name, pkg, other string
-		fails            bool
+		name, pkg, other, ends string
+		fails                  bool
 	}{
-		{"no race", "", "", false},
-		{"after all tests", race, "", true},
-		{"in the output of a test that passed", "", race, true},
+		{"no race", "", "", "pass", false},
+		{"after all tests", race, "", "pass", true},
+		{"in the output of a test that passed", "", race, "pass", true},
+		{"in the output of a test that was skipped", "", race, "skip", true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			program, report := standIn(t, dir, tt.pkg, tt.other), filepath.Join(dir, "report")
-			err := run(t.Context(), options{report: report, dir: dir}, []string{program, "test", "-json", "./..."}, nil,
-				io.Discard)
+			program, report := standIn(t, dir, tt.pkg, tt.other, tt.ends), filepath.Join(dir, "report")
+			err := run(t.Context(), options{report: report, dir: dir, skips: skips}, []string{program, "test", "-json", "./..."},
+				nil, io.Discard)
 			r, _ := outcome.Read(report) // Missing content is detected below.
 			defects := slices.DeleteFunc(r.Failures, func(f outcome.Failure) bool { return f.Class != outcome.Defect })
 			if (err != nil) != tt.fails || (len(defects) > 0) != tt.fails {
@@ -180,7 +185,7 @@ echo '{"Action":"start","Package":"m/p"}'
 echo '{"Action":"run","Package":"m/p","Test":"TestA"}'
 echo '{"Action":"fail","Package":"m/p","Test":"TestA"}'
 echo '{"Action":"run","Package":"m/p","Test":"TestB"}'
-echo '{"Action":"output","Package":"m/p","Test":"TestB","Output":"waits for the disk\n"}'
+echo '{"Action":"output","Package":"m/p","Test":"TestB","Output":"    b_test.go:9: waits for the disk\n"}'
 exit 1
 `})
 	if err := os.Chmod(filepath.Join(dir, "go"), 0o700); err != nil { // it is a program
@@ -193,7 +198,7 @@ exit 1
 	if err == nil || len(r.Failures) != 2 || r.Failures[0].Class != outcome.Defect ||
 		r.Failures[1].Class != outcome.Timeout ||
 		r.Failures[1].Error != "it did not end, with m/p TestB" || r.Failed != 1 ||
-		!strings.Contains(r.Failures[1].Tail, "--- m/p TestB\nwaits for the disk") ||
+		!strings.Contains(r.Failures[1].Tail, "--- m/p TestB\n    b_test.go:9: waits for the disk") ||
 		!strings.Contains(r.Failures[1].Again, " test -count=1 m/p") {
 		t.Errorf("got %v and %+v, want the failure and a time-out with the output", err, r.Failures)
 	}

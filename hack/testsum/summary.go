@@ -105,13 +105,13 @@ func (s *summary) endTest(id test, action string) {
 	text := s.start(id)
 	defer delete(s.running, id)
 	c := s.current[id.pkg]
+	if action != "fail" && outcome.IsGrave(text.String()) { // go test assigns it to the test of the last event
+		s.loose[id.pkg] += text.String()
+	}
 	switch action {
 	case "pass":
 		c.passed++
 		s.passed[id] = true
-		if outcome.IsGrave(text.String()) { // go test assigns it to the test of the last event
-			s.loose[id.pkg] += text.String()
-		}
 	case "skip":
 		c.skipped++
 		s.skip(id, 0)
@@ -281,7 +281,7 @@ func (s *summary) finish() error {
 			s.total.add(*s.current[id.pkg])
 			s.broken++ // its end was not reported: go test was interrupted
 			fmt.Fprintf(s.out, "FAIL %s did not end\n", id.pkg)
-			s.fail(id, s.left(id))
+			s.fail(id, s.left(id)).cut = true
 		}
 	}
 	if len(s.skips) > 0 {
