@@ -1,8 +1,10 @@
 package recycler
 
 import (
+	"cmp"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -11,20 +13,37 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// overlap reports whether two volumes may have storage in common. A wrong yes leaves a volume unused, and a wrong no
-// erases the files of another tenant: so only a proof of two storages counts as a no.
+// overlap reports whether two PersistentVolumes may have storage in common. A wrong yes leaves a volume unused, and a
+// wrong no erases the files of another tenant: in doubt it is a yes. It sees only the objects. Two names of one server,
+// two links to one device, and the storage behind another driver's handle are known to people alone.
 func overlap(a, b *corev1.PersistentVolumeSpec) bool {
+	oneServer, onePath, isOne := export(a)
+	server, path, isExport := export(b)
 	switch {
-	case a.CSI != nil && b.CSI != nil:
-		return a.CSI.Driver == b.CSI.Driver && a.CSI.VolumeHandle == b.CSI.VolumeHandle
+	case a.CSI != nil && b.CSI != nil && a.CSI.Driver == b.CSI.Driver:
+		return a.CSI.VolumeHandle == b.CSI.VolumeHandle
+	case isOne && isExport:
+		return oneServer == server && touch(onePath, path)
 	case a.CSI != nil || b.CSI != nil:
-		return false // Only a driver knows the storage of its handles.
-	case a.NFS != nil && b.NFS != nil:
-		return strings.EqualFold(a.NFS.Server, b.NFS.Server) && touch(a.NFS.Path, b.NFS.Path)
+		return false
+	case a.ISCSI != nil && b.ISCSI != nil:
+		return strings.EqualFold(a.ISCSI.IQN, b.ISCSI.IQN) && a.ISCSI.Lun == b.ISCSI.Lun
 	case pathOnNode(a) != "" && pathOnNode(b) != "":
 		return touch(pathOnNode(a), pathOnNode(b)) && !areApart(a.NodeAffinity, b.NodeAffinity)
 	}
 	return equality.Semantic.DeepEqual(identity(a), identity(b))
+}
+
+// export returns the server and the path of a volume on NFS. CSI drivers for NFS give both as volume attributes.
+func export(v *corev1.PersistentVolumeSpec) (server, at string, is bool) {
+	switch {
+	case v.NFS != nil:
+		server, at = v.NFS.Server, v.NFS.Path
+	case v.CSI != nil:
+		given := v.CSI.VolumeAttributes
+		server, at = given["server"], path.Join(given["share"], cmp.Or(given["subDir"], given["subdir"]))
+	}
+	return strings.ToLower(strings.TrimSuffix(server, ".")), at, server != "" && at != ""
 }
 
 // pathOnNode returns the path of a volume that is a directory or device of its node, or "".
@@ -38,17 +57,25 @@ func pathOnNode(v *corev1.PersistentVolumeSpec) string {
 	return ""
 }
 
-// touch reports whether two absolute paths are equal or one is below the other.
+// touch reports whether two absolute paths are equal or one is below the other, or a partition of a device.
 func touch(a, b string) bool { return isWithin(a, b) || isWithin(b, a) }
 
-// isWithin reports whether an absolute path is equal to another or below it.
+// isWithin reports whether an absolute path is equal to another or below it, or a partition of the device at it.
 func isWithin(below, other string) bool {
-	other = strings.TrimRight(path.Clean(other), "/") + "/"
-	return strings.HasPrefix(strings.TrimRight(path.Clean(below), "/")+"/", other)
+	below, other = path.Clean(below), path.Clean(other)
+	rest, isLonger := strings.CutPrefix(below, strings.TrimRight(other, "/"))
+	if !isLonger {
+		return false
+	}
+	return rest == "" || rest[0] == '/' || regexp.MustCompile(partition).MatchString(other+" "+rest)
 }
 
-// areApart reports whether no node can satisfy both affinities: each pair of their terms demands different values of
-// one label. The nodes that exist now prove nothing, because a node may lose and regain its labels.
+// partition matches the path of a device and what the path of its partition adds. A name that ends with a digit gets
+// more than a number: sdb12 is no partition of sdb1.
+const partition = `^/dev/\S*(\D \d+|\d p\d+|\S -part\d+)$`
+
+// areApart reports whether no node can satisfy both affinities at a time: each pair of their terms demands different
+// values of one label or field. The nodes that exist now are no proof: one may lack a label for a while.
 func areApart(a, b *corev1.VolumeNodeAffinity) bool {
 	if a == nil || b == nil || a.Required == nil || b.Required == nil {
 		return false
@@ -84,8 +111,8 @@ func identity(v *corev1.PersistentVolumeSpec) map[string]any {
 		return nil // Equal to the other's, if that fails too.
 	}
 	options := []string{
-		"cachingMode", "chapAuthDiscovery", "chapAuthSession", "fsType", "initiatorName", "iscsiInterface", "keyring",
-		"monitors", "partition", "portals", "readOnly", "secretFile", "secretRef", "targetPortal", "user",
+		"cachingMode", "chapAuthDiscovery", "chapAuthSession", "fsType", "keyring", "monitors", "partition", "readOnly",
+		"secretFile", "secretRef", "user",
 	}
 	for _, source := range sources {
 		if fields, ok := source.(map[string]any); ok {

@@ -47,6 +47,12 @@ func handle(driver, id string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: id}}
 }
 
+func csiShare(server, path, directory string) corev1.PersistentVolumeSource {
+	v := handle("nfs.example.org", server+path+directory)
+	v.CSI.VolumeAttributes = map[string]string{"server": server, "share": path, "subDir": directory}
+	return v
+}
+
 func fc(lun int32, readOnly bool) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{FC: &corev1.FCVolumeSource{TargetWWNs: []string{"5"}, Lun: &lun,
 		ReadOnly: readOnly}}
@@ -57,8 +63,9 @@ func iscsi(portal string, lun int32) corev1.PersistentVolumeSource {
 		Lun: lun}}
 }
 
-func flex(options map[string]string) corev1.PersistentVolumeSource {
-	return corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "flex", Options: options}}
+func flex(disk string) corev1.PersistentVolumeSource {
+	return corev1.PersistentVolumeSource{FlexVolume: &corev1.FlexPersistentVolumeSource{Driver: "flex",
+		Options: map[string]string{"disk": disk}}}
 }
 
 // anywhere returns a volume without an affinity.
@@ -74,6 +81,7 @@ func TestOverlap(t *testing.T) {
 		want bool
 	}
 	both := func(a, b corev1.PersistentVolumeSource, want bool) pair { return pair{anywhere(a), anywhere(b), want} }
+	onOne := func(a, b string, want bool) pair { return pair{on(local(a), host, "a"), on(local(b), host, "a"), want} }
 	for name, c := range map[string]pair{
 		"the same handle":                 both(handle("d", "1"), handle("d", "1"), true),
 		"another handle":                  both(handle("d", "1"), handle("d", "2"), false),
@@ -85,24 +93,34 @@ func TestOverlap(t *testing.T) {
 		"a neighbour":                     both(share("s", "/a"), share("s", "/ab"), false),
 		"an export spelled otherwise":     both(share("s", "/a/b"), share("S", "/a//./b"), true),
 		"an export of another server":     both(share("s", "/a"), share("t", "/a"), false),
-		"the same disk":                   {on(local("/mnt"), host, "a"), on(local("/mnt"), host, "a"), true},
+		"a CSI volume of the export":      both(csiShare("s", "/a", "b"), share("s", "/a/b"), true),
+		"an export around a CSI volume":   both(csiShare("s", "/a", "b"), share("S.", "/a"), true),
+		"an export beside a CSI volume":   both(csiShare("s", "/a", "b"), share("s", "/a/c"), false),
+		"a disk and its partition":        onOne("/dev/sdb", "/dev/sdb1", true),
+		"a disk and its partition, by ID": onOne("/dev/x/a-1", "/dev/x/a-1-part2", true),
+		"two partitions":                  onOne("/dev/sdb1", "/dev/sdb12", false),
+		"a namespace and its partition":   onOne("/dev/nvme0n1", "/dev/nvme0n1p2", true),
+		"another disk of the node":        onOne("/dev/sdb", "/dev/sdbc", false),
+		"a directory with a number":       onOne("/mnt/a", "/mnt/a1", false),
+		"the same disk":                   onOne("/mnt", "/mnt", true),
 		"the same path on another node":   {on(local("/mnt"), host, "a"), on(local("/mnt"), host, "b"), false},
 		"the same path, by name":          {named(local("/mnt"), "a"), named(local("/mnt"), "b"), false},
 		"affinities of different labels":  {on(local("/mnt"), host, "a"), on(local("/mnt"), "zone", "b"), true},
 		"affinities of a label and field": {on(local("/mnt"), host, "a"), named(local("/mnt"), "b"), true},
 		"affinities that share a node":    {on(local("/mnt"), host, "a", "b"), on(local("/mnt"), host, "b", "c"), true},
-		"an affinity with an alternative": {on(local("/mnt"), host, "a"), orOn(on(local("/mnt"), host, "b"), host, "a"), true},
-		"no affinity":                     {on(local("/mnt"), host, "a"), anywhere(local("/mnt")), true},
-		"a path below, other affinities":  {on(local("/mnt"), host, "a"), on(local("/mnt/x"), "zone", "b"), true},
-		"another path of the node":        {on(local("/mnt/a"), host, "a"), on(local("/mnt/b"), host, "a"), false},
-		"a path of the host":              {on(local("/mnt"), host, "a"), anywhere(hostPath("/mnt/b")), true},
-		"two paths of the host":           both(hostPath("/mnt"), hostPath("/mnt/"), true),
-		"a disk, read-only":               both(fc(1, false), fc(1, true), true),
-		"another disk":                    both(fc(1, false), fc(2, false), false),
-		"a target by another portal":      both(iscsi("p", 1), iscsi("q", 1), true),
-		"another unit of a target":        both(iscsi("p", 1), iscsi("p", 2), false),
-		"other options of a plugin":       both(flex(map[string]string{"disk": "1"}), flex(map[string]string{"disk": "2"}), false),
-		"a disk and a share":              both(fc(1, false), share("s", "/a"), false),
+		"an affinity with an alternative": {on(local("/mnt"), host, "a"),
+			orOn(on(local("/mnt"), host, "b"), host, "a"), true},
+		"no affinity":                    {on(local("/mnt"), host, "a"), anywhere(local("/mnt")), true},
+		"a path below, other affinities": {on(local("/mnt"), host, "a"), on(local("/mnt/x"), "zone", "b"), true},
+		"another path of the node":       onOne("/mnt/a", "/mnt/b", false),
+		"a path of the host":             {on(local("/mnt"), host, "a"), anywhere(hostPath("/mnt/b")), true},
+		"two paths of the host":          both(hostPath("/mnt"), hostPath("/mnt/"), true),
+		"a disk, read-only":              both(fc(1, false), fc(1, true), true),
+		"another disk":                   both(fc(1, false), fc(2, false), false),
+		"a target by another portal":     both(iscsi("p", 1), iscsi("q", 1), true),
+		"another unit of a target":       both(iscsi("p", 1), iscsi("p", 2), false),
+		"other options of a plugin":      both(flex("1"), flex("2"), false),
+		"a disk and a share":             both(fc(1, false), share("s", "/a"), false),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if one, other := overlap(&c.a, &c.b), overlap(&c.b, &c.a); one != c.want || other != c.want {

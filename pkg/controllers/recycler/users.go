@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	storage "k8s.io/component-helpers/storage/volume"
 )
 
@@ -80,10 +81,18 @@ func (u users) onNodes(v *corev1.PersistentVolume) string {
 func (u users) elsewhere(v *corev1.PersistentVolume) string {
 	for i := range u.volumes {
 		if o := &u.volumes[i]; o.UID != v.UID && overlap(&o.Spec, &v.Spec) {
-			return "the PersistentVolume " + o.Name + " is of the same storage"
+			return "the PersistentVolume " + o.Name + " may show the same storage" + doubt(&o.Spec, &v.Spec)
 		}
 	}
 	return ""
+}
+
+// doubt says why two volumes on paths of nodes count as one storage although their affinities differ.
+func doubt(a, b *corev1.PersistentVolumeSpec) string {
+	if pathOnNode(a) == "" || equality.Semantic.DeepEqual(a.NodeAffinity, b.NodeAffinity) {
+		return ""
+	}
+	return ": their paths overlap, and their node affinities do not demand different values of one label"
 }
 
 func uniqueName(source *corev1.CSIPersistentVolumeSource) corev1.UniqueVolumeName {
