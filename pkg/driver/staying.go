@@ -10,10 +10,10 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// staying makes a refusal to stage or publish a volume non-final while the volume is staged or published there. Package
-// node does so for its own refusals. Those of the edge come before it: the kubelet may have got other mount options or
-// another access mode since the volume was staged, and an older release may not know what a newer one has written.
-// After a final code the kubelet forgets the mount, and the volume may be detached beneath it.
+// staying makes the refusal of a request to stage or publish a volume non-final while the volume is staged or published
+// there. Package node does so for what it refuses itself. The edge refuses a request before that: the kubelet may have
+// got other mount options or another access mode since the volume was staged, and an older release may not know what a
+// newer one has written. After a final code the kubelet forgets the mount, and the volume may be detached beneath it.
 func staying(here func() *node.Service) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		response, err := handler(ctx, request)
@@ -23,7 +23,7 @@ func staying(here func() *node.Service) grpc.UnaryServerInterceptor {
 		}
 		switch r := request.(type) {
 		case *csi.NodeStageVolumeRequest:
-			err = volumes.StaysStaged(r.GetVolumeId(), r.GetStagingTargetPath(), err)
+			err = volumes.StaysStaged(ctx, r.GetVolumeId(), r.GetStagingTargetPath(), err)
 		case *csi.NodePublishVolumeRequest:
 			err = volumes.StaysPublished(ctx, r.GetVolumeId(), r.GetTargetPath(), err)
 		}

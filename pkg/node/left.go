@@ -2,7 +2,10 @@ package node
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
@@ -29,24 +32,48 @@ func (st *staging) stillUsed() bool {
 // staysStaged makes a failure of Stage non-final if the volume is still recorded at the staging path, or is in use. It
 // keeps Exists for a finished staging: the error says that the volume is staged in another way, and its Kind is not
 // final for Stage.
-func (st *staging) staysStaged(err error) error {
+func (st *staging) staysStaged(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	left := st.service.ledger.Get(st.request.Volume).Staged
-	if left == nil && st.stillUsed() {
-		return backends.Errorf(unfinished(kindOf(err)), "%w; the storage notes it as in use: unstage it, or stage it again",
-			err)
+	if left == nil {
+		return st.staysUnrecorded(ctx, err)
 	}
-	if left == nil || left.Path != st.request.StagingPath || kindOf(err) == backends.Exists && !left.Pending {
+	if left.Path != st.request.StagingPath || kindOf(err) == backends.Exists && !left.Pending {
 		return err
 	}
 	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unstage it, or stage it again", err,
 		left.Path)
 }
 
-// staysPublished makes a failure of Publish non-final if the volume still shows at the target as requested. The kubelet
-// may forget what shows there in another way: Unstage refuses as long as it is there.
+// staysUnrecorded is staysStaged for a volume without a record, which may have been lost: the storage may know of the
+// use, and the kernel of a mount at the staging path, or at that of a raw volume below it.
+func (st *staging) staysUnrecorded(ctx context.Context, err error) error {
+	kind := unfinished(kindOf(err))
+	if st.stillUsed() {
+		return backends.Errorf(kind, "%w; the storage notes it as in use, or cannot tell now: unstage it, or stage it again",
+			err)
+	}
+	if kindOf(err) == kind || kindOf(err) == backends.Exists {
+		return err // It is not final as it is.
+	}
+	if st.service.ledger.Owner(st.request.StagingPath) != "" {
+		return err // What is mounted there is another volume.
+	}
+	for _, path := range []string{st.request.StagingPath, devicePlace(st.request.StagingPath)} {
+		mounted, look := mount.Mounted(ctx, path)
+		impossible := kindOf(look) == backends.Invalid || errors.Is(look, unix.ENAMETOOLONG) // Nothing can be there.
+		if mounted || look != nil && !impossible {
+			return backends.Errorf(kind, "%w; something may be mounted at %s: unstage it, or stage it again", err, path)
+		}
+	}
+	return err
+}
+
+// staysPublished makes a failure of Publish non-final if the volume still shows at the target as requested. What shows
+// there in another way the kubelet may forget if it was told so, with InUse or Exists: Unstage refuses as long as it is
+// there.
 func (p *publishing) staysPublished(ctx context.Context, err error) error {
 	if err == nil || kindOf(err) == backends.Exists {
 		return err
@@ -70,14 +97,14 @@ func unlessUnmounted(ctx context.Context, target string, err error) error {
 		err, target)
 }
 
-// StaysStaged makes a refusal to stage, whose request did not reach Stage, non-final as Stage does.
-func (s *Service) StaysStaged(volume, stagingPath string, err error) error {
+// StaysStaged makes a refusal to stage non-final as Stage does. It is for a request that did not reach Stage.
+func (s *Service) StaysStaged(ctx context.Context, volume, stagingPath string, err error) error {
 	st := &staging{service: s, request: StageRequest{Volume: volume, StagingPath: filepath.Clean(stagingPath)}}
-	return st.staysStaged(err)
+	return st.staysStaged(s.calls.With(ctx), err)
 }
 
-// StaysPublished makes a refusal to publish, whose request did not reach Publish, non-final if the volume is recorded
-// at the target and something is mounted there.
+// StaysPublished makes a refusal of a request to publish non-final if the volume is recorded at the target, in whatever
+// way, and something is mounted there.
 func (s *Service) StaysPublished(ctx context.Context, volume, targetPath string, err error) error {
 	left, recorded := s.ledger.Get(volume).Publication(filepath.Clean(targetPath))
 	if err == nil || !recorded {

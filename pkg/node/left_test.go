@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -153,4 +154,37 @@ func TestPublishFailsAfterAnother(t *testing.T) {
 	w.want(w.service.Publish(w.context(), publishing), backends.InUse, "NodeStageVolume")
 	w.unstage(staging)
 	w.wantNothingLeft()
+}
+
+// A refusal is not final while something is mounted at the staging path, although no record says that it is the volume.
+func TestRefusalWithoutARecord(t *testing.T) {
+	for _, kind := range []backends.AccessType{backends.Mount, backends.Block} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(t)
+			w.noteless = true // Its storage notes no use.
+			w.restart()
+			w.image("v", 16)
+			staging := w.stageRequest("v")
+			staging.Use.Type = kind
+			refused := backends.Errorf(backends.Invalid, "mount_flags has 4097 bytes: leave some out")
+			for _, path := range []string{staging.StagingPath, "", "relative", "/proc/self/../x"} {
+				if err := w.service.StaysStaged(w.context(), "v", path, refused); !backends.Is(err, backends.Invalid) {
+					t.Errorf("with nothing at %q, it becomes %v", path, err)
+				}
+			}
+			w.stage(staging)
+			err := w.service.StaysStaged(w.context(), "w", staging.StagingPath, refused)
+			if !backends.Is(err, backends.Invalid) {
+				t.Errorf("with another volume at the path, it becomes %v", err)
+			}
+			w.amnesia()
+			err = w.service.StaysStaged(w.context(), "v", staging.StagingPath, refused)
+			if !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), staging.StagingPath) {
+				t.Errorf("with the volume mounted, it becomes %v, want Unavailable that names the path", err)
+			}
+			w.stage(staging)
+			w.unstage(staging)
+			w.wantNothingLeft()
+		})
+	}
 }

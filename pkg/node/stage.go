@@ -103,7 +103,7 @@ func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 			err = withCleanup(err, st.giveBack(ctx))
 		}
 		st.closeDevice()
-		return st.staysStaged(err)
+		return st.staysStaged(ctx, err)
 	})
 	if why := cause.Load(); why != nil && *why != nil && !errors.Is(err, *why) {
 		err = failed("stage", request.Volume, backends.Errorf(unfinished(kindOf(*why)),

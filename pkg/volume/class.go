@@ -16,7 +16,7 @@ func InClass(access backends.Access, fsType string) (backends.Access, error) {
 	for i, m := range access.Mountings {
 		if m.Filesystem != "" && fsType != "" && m.Filesystem != fsType {
 			return backends.Access{}, backends.Errorf(backends.Invalid,
-				"the volume capability asks for the filesystem %q and the class parameter %s for %q: name one",
+				"the volume capability asks for the filesystem %q and the class, or the volume attribute %s, for %q: name one",
 				secret.Option(m.Filesystem), classes.FSTypeKey, secret.Option(fsType))
 		}
 		access.Mountings[i].Filesystem = cmp.Or(m.Filesystem, fsType)

@@ -18,9 +18,9 @@ const (
 	mostSubDir = 4095
 )
 
-// othersContext is the part of a volume context that is kept for the keys of the driver's edge and of the orchestrator:
-// csi-provisioner adds its identity.
-const othersContext = 512
+// othersContext is the part of a volume context that is kept for the keys of the edge, which need 20 bytes, and
+// of the orchestrator: csi-provisioner adds its identity, which contains the name of the driver.
+const othersContext = 256
 
 // checkContext refuses a volume whose volume context would be larger than CSI allows, because no node could stage it.
 // Kinds: Invalid.

@@ -48,8 +48,8 @@ func TestSubDirAndPermissions(t *testing.T) {
 func TestContextsFitIntoTheirMessages(t *testing.T) {
 	w := newWorld(t)
 	deep := func(bytes int) string { return strings.Repeat(strings.Repeat("d", 99)+"/", bytes/100) }
-	for name, subDir := range map[string]string{"plain": deep(3800) + "x",
-		"of the claim": deep(2800) + strings.Repeat("${pvc.metadata.name}/", 4) + "x"} {
+	for name, subDir := range map[string]string{"plain": deep(3900) + "x",
+		"of the claim": deep(3100) + strings.Repeat("${pvc.metadata.name}/", 4) + "x"} {
 		spec := in(name, subDir, deleteData)
 		spec.Claim.Name = strings.Repeat("c", 200)
 		_, err := w.Create(t.Context(), spec)

@@ -58,14 +58,20 @@ func (c *fscontext) confusion(err error) string {
 	case c.fs.Type != "btrfs" || c.fs.Dev == 0:
 		return ""
 	case errors.Is(err, unix.ENOENT):
-		return "; its contents may name other devices, which are no part of this volume"
-	case !errors.Is(err, unix.EEXIST):
+		return "; its contents may name other devices, which are no part of this volume" + c.notForgotten()
+	case !errors.Is(err, unix.EEXIST) && !errors.Is(err, unix.EBUSY):
+		return c.notForgotten()
+	}
+	return "; the kernel has mounted or remembers another device with the same btrfs, as of a clone and its original: " +
+		"unmount that one first, have it forgotten (btrfs device scan --forget DEVICE), or use Linux 6.7 or newer, which " +
+		"helps with all but seed filesystems" + c.notForgotten()
+}
+
+// notForgotten says why the kernel may still take the device for a part of another btrfs.
+func (c *fscontext) notForgotten() string {
+	if c.unforgotten == nil {
 		return ""
 	}
-	why := "; the kernel has mounted or remembers another device with the same btrfs, as of a clone and its original: " +
-		"unmount that one first, have it forgotten (btrfs device scan --forget DEVICE), or use Linux 6.7 or newer"
-	if c.unforgotten != nil {
-		why += "; forgetting " + c.fs.Source + " failed: " + c.unforgotten.Error()
-	}
-	return why
+	return "; the kernel may take " + c.fs.Source + " for a part of an earlier btrfs, because it could not be told to " +
+		"forget that: " + c.unforgotten.Error()
 }
