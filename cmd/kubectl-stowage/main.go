@@ -26,6 +26,7 @@ var version = "dev"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // A second signal ends the process at once.
 	err := command().ExecuteContext(ctx)
 	stop()
 	if err != nil {
