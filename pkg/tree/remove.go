@@ -184,6 +184,10 @@ func (r *remover) each(dir *os.File, remove func(entry string) error) error {
 	return fmt.Errorf("at %q: %w: nothing was there of what it has shown %d times", dir.Name(), ErrEndless, mostBarren)
 }
 
+// mostStem is the maximum length of the part of a name beside the top that comes from the entry, in bytes. With a
+// number behind it, the name is shorter than the 255 bytes that filesystems allow.
+const mostStem = 230
+
 // moveUp moves a directory beside the top, to be removed there. It fails with errFirst when there is no room.
 func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 	if r.room == 0 {
@@ -194,7 +198,7 @@ func (r *remover) moveUp(ctx context.Context, dir *os.File, name string) error {
 			return err
 		}
 		r.moved++
-		target := fmt.Sprintf("%s.%d", r.name, r.moved)
+		target := fmt.Sprintf("%s.%d", r.name[:min(len(r.name), mostStem)], r.moved)
 		err := unix.Renameat2(int(dir.Fd()), name, int(r.top.Fd()), target, unix.RENAME_NOREPLACE)
 		// ENOTEMPTY would be about the directory itself, which stands for a subvolume.
 		taken := errors.Is(err, unix.EEXIST)

@@ -143,3 +143,13 @@ func setImmutable(path string, flags int) error {
 	defer file.Close()
 	return unix.IoctlSetPointerInt(int(file.Fd()), unix.FS_IOC_SETFLAGS, flags)
 }
+
+// TestRemoveDeepUnderALongName removes a tree whose name leaves no room for a number behind it, which a directory gets
+// that is moved beside the top.
+func TestRemoveDeepUnderALongName(t *testing.T) {
+	top := t.TempDir()
+	name := strings.Repeat("n", 255)
+	must(t, os.MkdirAll(filepath.Join(top, name, strings.Repeat("d/", 150)), 0o755))
+	must(t, Remove(t.Context(), filepath.Join(top, name)))
+	isEmpty(t, top)
+}
