@@ -20,8 +20,8 @@ func overlap(a, b *corev1.PersistentVolumeSpec) bool {
 	oneServer, onePath, isOne := export(a)
 	server, path, isExport := export(b)
 	switch {
-	case a.CSI != nil && b.CSI != nil && a.CSI.Driver == b.CSI.Driver:
-		return a.CSI.VolumeHandle == b.CSI.VolumeHandle
+	case isSameHandle(a.CSI, b.CSI):
+		return true
 	case isOne && isExport:
 		return oneServer == server && touch(onePath, path)
 	case a.CSI != nil || b.CSI != nil:
@@ -32,6 +32,10 @@ func overlap(a, b *corev1.PersistentVolumeSpec) bool {
 		return touch(pathOnNode(a), pathOnNode(b)) && !areApart(a.NodeAffinity, b.NodeAffinity)
 	}
 	return equality.Semantic.DeepEqual(identity(a), identity(b))
+}
+
+func isSameHandle(a, b *corev1.CSIPersistentVolumeSource) bool {
+	return a != nil && b != nil && a.Driver == b.Driver && a.VolumeHandle == b.VolumeHandle
 }
 
 // export returns the server and the path of a volume on NFS. CSI drivers for NFS give both as volume attributes.
@@ -70,9 +74,9 @@ func isWithin(below, other string) bool {
 	return rest == "" || rest[0] == '/' || regexp.MustCompile(partition).MatchString(other+" "+rest)
 }
 
-// partition matches the path of a device and what the path of its partition adds. A name that ends with a digit gets
-// more than a number: sdb12 is no partition of sdb1.
-const partition = `^/dev/\S*(\D \d+|\d p\d+|\S -part\d+)$`
+// partition matches the path of a disk and what the path of its partition adds. Other names may end with any number:
+// sdb12 is no partition of sdb1, nor is one logical volume of another.
+const partition = `^/dev/((sd|vd|xvd|hd)[a-z]+ |(nvme\d+n|mmcblk|loop|nbd|md)\d+ p|(disk|mapper)/\S+ -part)\d+$`
 
 // areApart reports whether no node can satisfy both affinities at a time: each pair of their terms demands different
 // values of one label or field. The nodes that exist now are no proof: one may lack a label for a while.
@@ -111,7 +115,7 @@ func identity(v *corev1.PersistentVolumeSpec) map[string]any {
 		return nil // Equal to the other's, if that fails too.
 	}
 	options := []string{
-		"cachingMode", "chapAuthDiscovery", "chapAuthSession", "fsType", "keyring", "monitors", "partition", "readOnly",
+		"cachingMode", "fsType", "keyring", "monitors", "partition", "readOnly",
 		"secretFile", "secretRef", "user",
 	}
 	for _, source := range sources {

@@ -47,9 +47,9 @@ func handle(driver, id string) corev1.PersistentVolumeSource {
 	return corev1.PersistentVolumeSource{CSI: &corev1.CSIPersistentVolumeSource{Driver: driver, VolumeHandle: id}}
 }
 
-func csiShare(server, path, directory string) corev1.PersistentVolumeSource {
-	v := handle("nfs.example.org", server+path+directory)
-	v.CSI.VolumeAttributes = map[string]string{"server": server, "share": path, "subDir": directory}
+func csiShare(path, directory string) corev1.PersistentVolumeSource {
+	v := handle("nfs.example.org", path+directory)
+	v.CSI.VolumeAttributes = map[string]string{"server": "s", "share": path, "subDir": directory}
 	return v
 }
 
@@ -93,11 +93,16 @@ func TestOverlap(t *testing.T) {
 		"a neighbour":                     both(share("s", "/a"), share("s", "/ab"), false),
 		"an export spelled otherwise":     both(share("s", "/a/b"), share("S", "/a//./b"), true),
 		"an export of another server":     both(share("s", "/a"), share("t", "/a"), false),
-		"a CSI volume of the export":      both(csiShare("s", "/a", "b"), share("s", "/a/b"), true),
-		"an export around a CSI volume":   both(csiShare("s", "/a", "b"), share("S.", "/a"), true),
-		"an export beside a CSI volume":   both(csiShare("s", "/a", "b"), share("s", "/a/c"), false),
+		"a CSI volume of the export":      both(csiShare("/a", "b"), share("s", "/a/b"), true),
+		"an export around a CSI volume":   both(csiShare("/a", "b"), share("S.", "/a"), true),
+		"two static CSI volumes":          both(csiShare("/a", ""), csiShare("/a/", ""), true),
+		"a CSI volume around another":     both(csiShare("/a", ""), csiShare("/a", "b"), true),
+		"two CSI volumes of a share":      both(csiShare("/a", "b"), csiShare("/a", "c"), false),
+		"an export beside a CSI volume":   both(csiShare("/a", "b"), share("s", "/a/c"), false),
 		"a disk and its partition":        onOne("/dev/sdb", "/dev/sdb1", true),
-		"a disk and its partition, by ID": onOne("/dev/x/a-1", "/dev/x/a-1-part2", true),
+		"a disk and its partition, by ID": onOne("/dev/disk/by-id/a-1", "/dev/disk/by-id/a-1-part2", true),
+		"two logical volumes":             onOne("/dev/vg/data", "/dev/vg/data2", false),
+		"two disks by ID":                 onOne("/dev/disk/by-id/a-1", "/dev/disk/by-id/a-12", false),
 		"two partitions":                  onOne("/dev/sdb1", "/dev/sdb12", false),
 		"a namespace and its partition":   onOne("/dev/nvme0n1", "/dev/nvme0n1p2", true),
 		"another disk of the node":        onOne("/dev/sdb", "/dev/sdbc", false),

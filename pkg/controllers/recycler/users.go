@@ -87,12 +87,15 @@ func (u users) elsewhere(v *corev1.PersistentVolume) string {
 	return ""
 }
 
-// doubt says why two volumes on paths of nodes count as one storage although their affinities differ.
-func doubt(a, b *corev1.PersistentVolumeSpec) string {
-	if pathOnNode(a) == "" || equality.Semantic.DeepEqual(a.NodeAffinity, b.NodeAffinity) {
-		return ""
+// doubt says why two volumes on paths of nodes count as one storage although they differ.
+func doubt(a, b *corev1.PersistentVolumeSpec) (why string) {
+	if pathOnNode(a) != pathOnNode(b) {
+		why = fmt.Sprintf(": its path is %q", pathOnNode(a))
 	}
-	return ": their paths overlap, and their node affinities do not demand different values of one label"
+	if pathOnNode(a) != "" && !equality.Semantic.DeepEqual(a.NodeAffinity, b.NodeAffinity) {
+		why += ": the node affinities do not demand different values of one label"
+	}
+	return why
 }
 
 func uniqueName(source *corev1.CSIPersistentVolumeSource) corev1.UniqueVolumeName {
