@@ -173,9 +173,10 @@ func throwOne(ctx context.Context, root, bin *os.File, name string, number *int)
 		}
 		err := unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
 		if errors.Is(err, unix.EROFS) {
-			if err = unfreeze(root, name); err == nil {
-				err = unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
+			if failed := unfreeze(root, name); failed != nil {
+				return fmt.Errorf("moving %q into the trash: %w; making it writable first: %w", name, err, failed)
 			}
+			err = unix.Renameat(int(root.Fd()), name, int(bin.Fd()), target)
 		}
 		if errors.Is(err, unix.EXDEV) { // A tenant made the trash a subvolume, or gave the entry to another project.
 			return tree.RemoveIn(ctx, root, name)
