@@ -34,7 +34,7 @@ func TestClasses(t *testing.T) {
 	failure := outcome.Failure{Package: "m/p", Test: "TestA/x", Class: outcome.Defect, Error: "a_test.go:1: no",
 		Seed: "17", Again: "go test -run TestA m/p"}
 	flaky := failure
-	flaky.Class = outcome.Flaky
+	flaky.Class, flaky.Machine = outcome.Flaky, "loadavg 9.00"
 	for _, tt := range []struct {
 		step step
 		want []string // on the screen; the first is the word in the table
@@ -63,11 +63,11 @@ func TestClasses(t *testing.T) {
 			step{name: "fails", command: report("fails", outcome.Report{Passed: 8, Failed: 1,
 				Failures: []outcome.Failure{failure}}) + "; exit 1"},
 			[]string{"DEFECT, 1 failed", "DEFECT fails m/p TestA/x", "error: a_test.go:1: no", "seed:  17",
-				"again: go test -run TestA m/p", "8 passed, 1 failed"}, false,
+				"again: go test -run TestA m/p", "loop devices in use", "8 passed, 1 failed"}, false,
 		},
 		{
 			step{name: "flaky", command: report("flaky", outcome.Report{Passed: 9, Failures: []outcome.Failure{flaky}})},
-			[]string{"ok, 1 FLAKY", "FLAKY flaky m/p TestA/x", "error: a_test.go:1: no"}, true,
+			[]string{"ok, 1 FLAKY", "FLAKY flaky m/p TestA/x", "error: a_test.go:1: no", "beside: loadavg 9.00"}, true,
 		},
 		{step{name: "image", command: "echo 'INFRA: no mirror answers'; echo 'make: *** [Makefile:3: x] Error 1'; exit 2"},
 			[]string{"INFRA, 1 failed", "error: exit status 2: INFRA: no mirror answers"}, false},

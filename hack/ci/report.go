@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/stowage-csi/stowage/hack/outcome"
@@ -87,37 +86,10 @@ func (r *runner) blocks(v verdict) {
 		if f.More > 0 {
 			fmt.Fprintf(r.out, "  and:   %d more parts of the test\n", f.More)
 		}
-		for _, line := range [][2]string{{"error", f.Error}, {"seed", f.Seed}, {"again", f.Again}, {"beside", v.machine}} {
+		for _, line := range [][2]string{{"error", f.Error}, {"seed", f.Seed}, {"again", f.Again}, {"beside", f.Machine}} {
 			if line[1] != "" {
 				fmt.Fprintf(r.out, "  %-6s %s\n", line[0]+":", line[1])
 			}
 		}
 	}
-}
-
-// machine describes what may have disturbed a step: load, pressure, room, loop devices and mounts.
-func machine() string {
-	var parts []string
-	for _, path := range []string{"/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory"} {
-		if text, err := os.ReadFile(path); err == nil {
-			first, _, _ := strings.Cut(string(text), "\n")
-			parts = append(parts, strings.TrimPrefix(path, "/proc/")+" "+first)
-		}
-	}
-	var fs syscall.Statfs_t
-	if syscall.Statfs("/var/tmp", &fs) == nil {
-		// a block size is positive
-		parts = append(parts, fmt.Sprintf("%d MiB free in /var/tmp", fs.Bavail*uint64(fs.Bsize)>>20))
-	}
-	loops := 0
-	if devices, err := os.ReadDir("/sys/block"); err == nil {
-		for _, d := range devices {
-			if _, err := os.Stat("/sys/block/" + d.Name() + "/loop/backing_file"); err == nil {
-				loops++
-			}
-		}
-	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // Without it there are none to report.
-	parts = append(parts, fmt.Sprintf("%d loop devices in use, %d mounts", loops, strings.Count(string(mounts), "\n")))
-	return strings.Join(parts, "; ")
 }

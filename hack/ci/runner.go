@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,7 +42,6 @@ type verdict struct {
 	until    time.Duration // from the beginning of the run
 	report   outcome.Report
 	failures []outcome.Failure // empty for a step that passed; FLAKY tests are only in the report
-	machine  string            // the state of the machine when it failed
 	unasked  bool              // the service that it asks did not answer, so it proves nothing
 }
 
@@ -118,8 +118,10 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 			}
 		}
 	}
-	if len(v.failures) > 0 {
-		v.machine = machine()
+	now := outcome.Machine()
+	for i := range v.failures {
+		// The report of the tests has the state at the moment of the failure.
+		v.failures[i].Machine = cmp.Or(v.failures[i].Machine, now)
 	}
 	return v
 }

@@ -30,6 +30,7 @@ type Failure struct {
 	Seed    string `json:",omitempty"`
 	Again   string `json:",omitempty"` // the command that repeats it
 	Tail    string `json:",omitempty"` // the end of its output
+	Machine string `json:",omitempty"` // the state of the machine when it failed
 }
 
 // Report is the result of a test run.

@@ -23,6 +23,8 @@ type failure struct {
 	died  bool   // it had not ended when its package did
 	cut   bool   // its package had not ended when the run did; the first line of the output says with which tests
 	flaky bool
+
+	machine string // the state of the machine when it failed; a rerun happens in another one
 }
 
 // fail records a failed test with its output.
@@ -30,7 +32,7 @@ func (s *summary) fail(id test, text string) *failure {
 	top, _, _ := strings.Cut(id.name, "/")
 	at := slices.IndexFunc(s.failed, func(f *failure) bool { return f.id == test{id.pkg, top} })
 	if at < 0 {
-		at, s.failed = len(s.failed), append(s.failed, &failure{id: test{id.pkg, top}})
+		at, s.failed = len(s.failed), append(s.failed, &failure{id: test{id.pkg, top}, machine: outcome.Machine()})
 	}
 	f := s.failed[at]
 	f.parts, f.text, f.count = append(f.parts, id), f.text+text, f.count+1
@@ -102,6 +104,7 @@ func (s *summary) failures() (all []outcome.Failure) {
 		all = append(all, outcome.Failure{
 			Package: f.id.pkg, Test: f.part(), More: len(f.parts) - 1, Class: s.class(f), Again: s.repeat(f),
 			Error: first, Seed: seedIn(first, f.text), Tail: outcome.Tail(f.text, kept),
+			Machine: f.machine,
 		})
 	}
 	for _, line := range s.refusals {

@@ -69,6 +69,9 @@ func TestAgain(t *testing.T) {
 			if len(r.Failures) != 1 || r.Failures[0].Class != tt.class || r.Failures[0].Error != tt.error {
 				t.Fatalf("got %+v, want one failure of class %s: %s", r.Failures, tt.class, tt.error)
 			}
+			if !strings.Contains(r.Failures[0].Machine, "loop devices in use") {
+				t.Errorf("got %q, want the state of the machine", r.Failures[0].Machine)
+			}
 			if f := r.Failures[0]; f.Test != "" && !strings.Contains(f.Again, "-run '^TestA$/^part$'") {
 				t.Errorf("got %q, want the command for the part that failed", f.Again)
 			}
