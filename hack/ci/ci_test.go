@@ -34,7 +34,7 @@ func TestClasses(t *testing.T) {
 	failure := outcome.Failure{Package: "m/p", Test: "TestA/x", Class: outcome.Defect, Error: "a_test.go:1: no",
 		Seed: "17", Again: "go test -run TestA m/p"}
 	flaky := failure
-	flaky.Class, flaky.Machine = outcome.Flaky, "loadavg 9.00"
+	flaky.Class, flaky.Machine, flaky.Tail = outcome.Flaky, "loadavg 9.00", "its last words"
 	for _, tt := range []struct {
 		step step
 		want []string // on the screen; the first is the word in the table
@@ -67,7 +67,8 @@ func TestClasses(t *testing.T) {
 		},
 		{
 			step{name: "flaky", command: report("flaky", outcome.Report{Passed: 9, Failures: []outcome.Failure{flaky}})},
-			[]string{"ok, 1 FLAKY", "FLAKY flaky m/p TestA/x", "error: a_test.go:1: no", "beside: loadavg 9.00"}, true,
+			[]string{"ok, 1 FLAKY", "FLAKY flaky m/p TestA/x", "error: a_test.go:1: no", "beside: loadavg 9.00",
+				"its last words"}, true,
 		},
 		{step{name: "image", command: "echo 'INFRA: no mirror answers'; echo 'make: *** [Makefile:3: x] Error 1'; exit 2"},
 			[]string{"INFRA, 1 failed", "error: exit status 2: INFRA: no mirror answers"}, false},

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (r *runner) finish() error {
 		sum.Passed, sum.Failed, sum.Skipped = sum.Passed+v.report.Passed, sum.Failed+v.report.Failed,
 			sum.Skipped+v.report.Skipped
 		failed, flaky = failed+len(v.failures), flaky+v.flaky()
-		for _, f := range v.failures {
+		for _, f := range v.shown() {
 			fmt.Fprintf(r.out, "\n===== the end of %s %s %s:\n%s\n", v.step.name, f.Package, f.Test, f.Tail)
 		}
 	}
@@ -73,15 +74,20 @@ func (r *runner) finish() error {
 	return nil
 }
 
-// blocks prints the failures of a step, and its FLAKY tests.
-func (r *runner) blocks(v verdict) {
-	all := v.failures
+// shown returns the failures of a step, and its FLAKY tests.
+func (v verdict) shown() []outcome.Failure {
+	all := slices.Clone(v.failures)
 	for _, f := range v.report.Failures {
 		if f.Class == outcome.Flaky {
 			all = append(all, f)
 		}
 	}
-	for _, f := range all {
+	return all
+}
+
+// blocks prints the failures of a step, and its FLAKY tests.
+func (r *runner) blocks(v verdict) {
+	for _, f := range v.shown() {
 		fmt.Fprintf(r.out, "\n%s %s %s %s\n", f.Class, v.step.name, f.Package, f.Test)
 		if f.More > 0 {
 			fmt.Fprintf(r.out, "  and:   %d more parts of the test\n", f.More)
