@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -195,6 +197,39 @@ func TestNothingIsLeftOfAStepThatPassed(t *testing.T) {
 	})
 	if !r.passed() {
 		t.Errorf("the child still holds its lock: %+v", r.verdict)
+	}
+}
+
+// TestWhatLeftItsGroupEndsToo has a step that leaves a process in a session of its own, whose child has an empty
+// environment. A process that the step did not start runs on.
+func TestWhatLeftItsGroupEndsToo(t *testing.T) {
+	other, said := exec.CommandContext(t.Context(), "cat"), &bytes.Buffer{}
+	other.Stdout = said
+	in, err := other.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r, out := newRunner(t)
+	lock := filepath.Join(t.TempDir(), "lock")
+	leaves := `setsid --fork bash -c 'exec 9>"$0"; flock 9; env -i sleep 1000 & echo held >&9; wait' ` + lock +
+		`; until test -s ` + lock + `; do sleep 0.1; done`
+	r.one(t.Context(), []step{
+		{name: "leaves", command: leaves, limit: 2 * time.Minute},
+		{name: "after", command: "flock --wait 120 " + lock + " true", limit: 3 * time.Minute},
+	})
+	if err := r.finish(); err != nil {
+		t.Errorf("the process still holds its lock: %v\n%s", err, out)
+	}
+	named := regexp.MustCompile(`LEFT leaves, and ended after it: \d+ bash -c exec 9>.*; flock 9; `)
+	if !named.Match(out.Bytes()) || strings.Count(out.String(), "LEFT ") != 1 {
+		t.Errorf("the screen does not name it:\n%s", out)
+	}
+	_, wrote := in.Write([]byte("here"))
+	if err := errors.Join(wrote, in.Close(), other.Wait()); err != nil || said.String() != "here" {
+		t.Errorf("another process was ended: %v, it said %q", err, said)
 	}
 }
 

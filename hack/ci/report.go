@@ -85,7 +85,7 @@ func (v verdict) shown() []outcome.Failure {
 	return all
 }
 
-// blocks prints the failures of a step, and its FLAKY tests.
+// blocks prints the failures of a step, its FLAKY tests, and the processes that it left running.
 func (r *runner) blocks(v verdict) {
 	for _, f := range v.shown() {
 		fmt.Fprintf(r.out, "\n%s %s %s %s\n", f.Class, v.step.name, f.Package, f.Test)
@@ -97,5 +97,8 @@ func (r *runner) blocks(v verdict) {
 				fmt.Fprintf(r.out, "  %-6s %s\n", line[0]+":", line[1])
 			}
 		}
+	}
+	for _, name := range v.left {
+		fmt.Fprintf(r.out, "\nLEFT %s, and ended after it: %s\n", v.step.name, name)
 	}
 }

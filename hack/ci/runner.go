@@ -42,6 +42,7 @@ type verdict struct {
 	until    time.Duration // from the beginning of the run
 	report   outcome.Report
 	failures []outcome.Failure // empty for a step that passed; FLAKY tests are only in the report
+	left     []string          // the processes that it left running, and that were ended after it
 	unasked  bool              // the service that it asks did not answer, so it proves nothing
 }
 
@@ -96,7 +97,8 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 	defer cancel()
 	report := filepath.Join(r.logs, s.name+".json")
 	_ = os.Remove(report) // At most one of a step of the same name exists.
-	err := r.start(limited, s, report)
+	mark := fmt.Sprintf("%s=%s-%d-%d", markName, s.name, os.Getpid(), begun.UnixNano())
+	err := r.start(limited, s, report, mark)
 	v.took, v.until = time.Since(begun), time.Since(r.begun)
 	v.report, _ = outcome.Read(report) // A step without tests has none.
 	if s.says != "" {
@@ -123,13 +125,14 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 		// The report of the tests has the state at the moment of the failure.
 		v.failures[i].Machine = cmp.Or(v.failures[i].Machine, now)
 	}
+	v.left = endLeft(mark)
 	return v
 }
 
 func (r *runner) log(s step) string { return filepath.Join(r.logs, s.name+".log") }
 
 // start runs the step's command as a separate process group, which it ends when the context does.
-func (r *runner) start(ctx context.Context, s step, report string) error {
+func (r *runner) start(ctx context.Context, s step, report, mark string) error {
 	log, err := os.Create(r.log(s))
 	if err != nil {
 		return fmt.Errorf("cannot write the log: %w", err)
@@ -142,7 +145,7 @@ func (r *runner) start(ctx context.Context, s step, report string) error {
 		return fmt.Errorf("cannot find the directory of the logs: %w", err)
 	}
 	own, _ := unsteered(os.Environ())
-	cmd.Env = append(own, "CI=true", "REPORT="+path, "SEED="+r.seed)
+	cmd.Env = append(own, "CI=true", "REPORT="+path, "SEED="+r.seed, mark)
 	if r.fresh {
 		cmd.Env = append(cmd.Env, "TESTFLAGS=-count=1")
 	}
