@@ -85,7 +85,8 @@ func (v verdict) shown() []outcome.Failure {
 	return all
 }
 
-// blocks prints the failures of a step, its FLAKY tests, and the processes that it left running.
+// blocks prints the failures of a step, its FLAKY tests, the processes that it left running, and a number of tests
+// that is out of date.
 func (r *runner) blocks(v verdict) {
 	for _, f := range v.shown() {
 		fmt.Fprintf(r.out, "\n%s %s %s %s\n", f.Class, v.step.name, f.Package, f.Test)
@@ -100,5 +101,9 @@ func (r *runner) blocks(v verdict) {
 	}
 	for _, name := range v.left {
 		fmt.Fprintf(r.out, "\nLEFT %s, and ended after it: %s\n", v.step.name, name)
+	}
+	if passed, usual := v.report.Passed, v.step.tests; usual > 0 && isFarFewer(usual, passed) {
+		fmt.Fprintf(r.out, "\nOLD NUMBER of %s: %d passed, and hack/ci/steps.go has %d: raise it, or lost tests go unseen\n",
+			v.step.name, passed, usual)
 	}
 }

@@ -197,7 +197,7 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 		f.Error = fmt.Sprintf("what the tests need could not be fetched: %v", err)
 	case err != nil && len(v.failures) == 0:
 		f.Class, f.Error = outcome.StepClass(string(text)), err.Error()
-	case err == nil && v.report.Passed*20 < v.step.tests*19:
+	case err == nil && isFarFewer(v.report.Passed, v.step.tests):
 		f.Error = fmt.Sprintf("%d passed, and about %d do usually: where are the others?", v.report.Passed, v.step.tests)
 	default:
 		return
@@ -208,6 +208,9 @@ func (v *verdict) judge(ctx context.Context, err error, log string) {
 	f.Tail = outcome.Tail(string(text), 60)
 	v.failures = slices.Insert(v.failures, 0, f) // The end of the step is the reason for its tests' failures.
 }
+
+// isFarFewer reports whether a number of tests is smaller than another one by more than a twentieth.
+func isFarFewer(n, than int) bool { return n*20 < than*19 }
 
 // ownMistake matches the output of fetch if the change itself is wrong: its go.mod or go.sum, an import of a missing
 // package of this module, which go looks for in the network, or a name in hack/deps.

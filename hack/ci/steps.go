@@ -7,7 +7,7 @@ type step struct {
 	name    string
 	command string
 	limit   time.Duration // about three times its duration on two cores, with caches except for the gate's own builds
-	tests   int           // how many tests usually pass; a run of far fewer fails
+	tests   int           // how many tests usually pass; far fewer fail the step, and far more are reported
 	says    string        // a pattern for the log that adds to them: the sum of its numbers, or the number of matches
 	waits   bool          // it waits more than it computes, so it runs beside one that computes
 	alone   bool          // it disturbs other users of the kernel, so it runs before the others, and none beside it
