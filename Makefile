@@ -27,6 +27,7 @@ N ?= 30
 SEED ?=
 REPORT ?=
 QUARANTINE ?=
+TIMEOUT ?=
 NODES ?= 1
 TESTFLAGS ?=
 BENCHFLAGS ?=
@@ -58,8 +59,14 @@ race race-core flaky std-race: export GOFLAGS = -trimpath -tags=grpcnotrace '-to
 BUILD = $(GO) build -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
 # Every run of tests goes through testsum, which fails on a skip that hack/skips does not allow.
 SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPORT)') $(if $(QUARANTINE),-quarantine '$(QUARANTINE)')
+# The time limit of the tests of one package. go test prints the goroutines of tests that hang, and the end of a step of
+# hack/ci does not: a package that begins late must have this time before the end of its step, and of the gate. Targets
+# that take as long as they are told to have hours, and as steps of hack/ci a TIMEOUT below the limit of the step.
+PATIENCE = 15m
+race: PATIENCE = 20m
+race-core: PATIENCE = 12m
 # The linter vets, and in vetting go test would read all imports once more.
-GOTEST = $(SUM) $(GO) test -json -vet=off -timeout 20m $(TESTFLAGS)
+GOTEST = $(SUM) $(GO) test -json -vet=off -timeout $(PATIENCE) $(TESTFLAGS)
 LONGTEST = $(SUM) -v $(GO) test -json -vet=off -count=1
 SEEDED = $(if $(SEED),-seed $(SEED))
 # For many packages, of which some have the flag.
@@ -149,7 +156,7 @@ flaky: deps ## Run tests again and again beside a load: what changed since SINCE
 
 .PHONY: crash
 crash: deps build ## Kill the driver under load and check that nothing is lost; make crash KILLS=100.
-	$(LONGTEST) -timeout 120m ./tests/crash -kills $(KILLS) -binary '$(CURDIR)/$(BINARY)' $(SEEDED)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),120m) ./tests/crash -kills $(KILLS) -binary '$(CURDIR)/$(BINARY)' $(SEEDED)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while; make fuzz FUZZTIME=10m or FUZZTIME=20000x.
@@ -165,29 +172,29 @@ floor: ## Print the coverage that the last make test had; fail below FLOOR perce
 
 .PHONY: chaos
 chaos: deps ## Fail or kill the node pipeline at every system call; make chaos CHAOSFLAGS=-full.
-	$(LONGTEST) -timeout 120m -parallel 2 ./tests/chaos $(CHAOSFLAGS) $(SEEDED)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),120m) -parallel 2 ./tests/chaos $(CHAOSFLAGS) $(SEEDED)
 
 .PHONY: storms
 storms: ## Use volumes of a cloud, and run the conformance suite, while requests meet faults; make storms STORMFLAGS='-schedules 313 -suites 4'.
-	$(LONGTEST) -timeout 120m ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) $(SEEDED)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),120m) ./tests/ebs -schedules 20 -suites 1 $(STORMFLAGS) $(SEEDED)
 
 .PHONY: adversary
 adversary: deps ## Attack every backend with schedules of calls and faults (root); make adversary ADVERSARYFLAGS='-schedules 2000'.
-	$(LONGTEST) -timeout 300m ./tests/adversary $(ADVERSARYFLAGS) $(SEEDED)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),300m) ./tests/adversary $(ADVERSARYFLAGS) $(SEEDED)
 
 .PHONY: plants
 plants: deps ## Plant defects into copies of the code, and see whether the searches find them (root); make plants PLANTS=./tests/adversary for one of them.
-	$(LONGTEST) -timeout 120m -run TestPlants $(PLANTS) -plants $(SEEDED)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),120m) -run TestPlants $(PLANTS) -plants $(SEEDED)
 
 .PHONY: moto
 moto: build ## Ask moto, an EC2 of others, whether the ebs backend is right, and measure it there (root; the first time makes moto's root); make moto MOTOFLAGS='-volumes 1000'.
 	@hack/deps image
-	$(LONGTEST) -timeout 30m ./tests/cloud/moto
+	$(LONGTEST) -timeout $(or $(TIMEOUT),30m) ./tests/cloud/moto
 	$(GO) run ./tests/cloud/moto/bench -binary $(BINARY) $(MOTOFLAGS)
 
 .PHONY: powerloss
 powerloss: deps ## Cut the power between the writes of the local backend; make powerloss POWERFLAGS=-full.
-	$(LONGTEST) -timeout 120m ./tests/powerloss $(POWERFLAGS) $(SEEDED)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),120m) ./tests/powerloss $(POWERFLAGS) $(SEEDED)
 
 .PHONY: vm-test
 vm-test: ## Run what needs another kernel, or more rights, in a virtual machine (root); make vm-test VMFLAGS='-run TestBlock ./tests/vm/suites/nfs'.
@@ -198,7 +205,7 @@ vm-test: ## Run what needs another kernel, or more rights, in a virtual machine 
 .PHONY: deploy-test
 deploy-test: ## Render the manifests and the chart, and check them, their rights and the alert rules.
 # What they read is outside their module, so that Go's cache does not see it change.
-	$(SUM) -dir deploy/tests $(GO) test -json -count=1 -timeout 20m $(TESTFLAGS) ./...
+	$(SUM) -dir deploy/tests $(GO) test -json -count=1 -timeout $(or $(TIMEOUT),20m) $(TESTFLAGS) ./...
 
 .PHONY: bench
 bench: OWNERSHIPFLAGS ?= -files 30000
@@ -214,7 +221,7 @@ cluster-test: ## Bring clusters up, kill them, take them down and check that not
 .PHONY: failover-test
 failover-test: ## Cut a node's power in a real Kubernetes of two nodes and time its pod's move (root); make failover-test FAILOVERFLAGS='-without 10m', -partition, '-partitions 100' or -drift.
 	@hack/deps image cluster
-	$(LONGTEST) -timeout 60m ./tests/e2e/failover $(FAILOVERFLAGS)
+	$(LONGTEST) -timeout $(or $(TIMEOUT),60m) ./tests/e2e/failover $(FAILOVERFLAGS)
 
 .PHONY: e2e-conformance
 e2e-conformance: ## Run Kubernetes' own suite for storage drivers in a cluster of its own (root); make e2e-conformance CONFORMANCEFLAGS='-suite full -runs 3'.
@@ -224,7 +231,7 @@ e2e-conformance: ## Run Kubernetes' own suite for storage drivers in a cluster o
 .PHONY: e2e
 e2e: ## Use Stowage in a real Kubernetes, and break it (root); make e2e E2EFLAGS='-keep -pods 100 -timings'.
 	@hack/deps image cluster
-	nice -n 5 $(LONGTEST) -timeout 60m -parallel 8 ./tests/e2e $(E2EFLAGS) $(SEEDED)
+	nice -n 5 $(LONGTEST) -timeout $(or $(TIMEOUT),60m) -parallel 8 ./tests/e2e $(E2EFLAGS) $(SEEDED)
 
 ##@ Check
 

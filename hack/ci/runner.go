@@ -145,7 +145,7 @@ func (r *runner) start(ctx context.Context, s step, report, mark string) error {
 		return fmt.Errorf("cannot find the directory of the logs: %w", err)
 	}
 	own, _ := unsteered(os.Environ())
-	cmd.Env = append(own, "CI=true", "REPORT="+path, "SEED="+r.seed, mark)
+	cmd.Env = append(own, "CI=true", "REPORT="+path, "SEED="+r.seed, "TIMEOUT="+s.patience().String(), mark)
 	if r.fresh {
 		cmd.Env = append(cmd.Env, "TESTFLAGS=-count=1")
 	}

@@ -51,14 +51,15 @@ func long() []step {
 			name: "vm", command: "make vm-test", limit: 70 * time.Minute, tests: 512, waits: true,
 			packages: "tests/vm/... tests/adversary tests/nfs tests/sanity pkg/backends/nfs pkg/loops pkg/node/... pkg/safepath",
 		},
-		{name: "e2e", command: "make e2e", limit: 30 * time.Minute, tests: 121, waits: true,
+		{name: "e2e", command: "make e2e", limit: 40 * time.Minute, tests: 121, waits: true,
 			packages: "cmd/... tests/e2e/...", folders: "deploy"},
 		{
-			name: "conformance", command: "make e2e-conformance CONFORMANCEFLAGS='-suite core -definitions image-xfs -procs 8'",
-			limit: 15 * time.Minute, tests: 30, says: `(?s)Reports are in .*image-xfs, run 1: (\d+) passed`, waits: true,
+			name:    "conformance",
+			command: "make e2e-conformance CONFORMANCEFLAGS='-suite core -definitions image-xfs -procs 8 -timeout 10m'",
+			limit:   15 * time.Minute, tests: 30, says: `(?s)Reports are in .*image-xfs, run 1: (\d+) passed`, waits: true,
 			packages: "cmd/driver tests/e2e/conformance/...", folders: "deploy",
 		},
-		{name: "failover", command: "make failover-test", limit: 25 * time.Minute, waits: true,
+		{name: "failover", command: "make failover-test", limit: 35 * time.Minute, waits: true,
 			packages: "pkg/controllers/failover tests/e2e/failover"},
 		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 7217, folders: "cmd pkg"},
 		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, tests: 18, says: `fuzz: (\d+) targets`,
@@ -89,6 +90,10 @@ func long() []step {
 	}
 	return steps
 }
+
+// patience returns how long the tests of a package may take within the step. go test then prints what hangs, which the
+// end of the step does not. What the step builds first has the rest of its limit.
+func (s step) patience() time.Duration { return s.limit * 3 / 4 }
 
 // again returns the command that runs the step.
 func (s step) again() string {

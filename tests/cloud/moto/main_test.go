@@ -62,7 +62,7 @@ func run(t *testing.T, name, url string) (failed map[string]string, passed []str
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.timeout=25m", "-inner="+url)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+name+"$", "-test.v", "-test.timeout=15m", "-inner="+url)
 	out, err := cmd.CombinedOutput()
 	texts, verdicts := sort(string(out))
 	for scenario, verdict := range verdicts {
