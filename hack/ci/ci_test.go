@@ -70,14 +70,17 @@ func TestClasses(t *testing.T) {
 		{
 			step{name: "flaky", command: report("flaky", outcome.Report{Passed: 9, Failures: []outcome.Failure{flaky}})},
 			[]string{"ok, 1 FLAKY", "FLAKY flaky m/p TestA/x", "error: a_test.go:1: no", "beside: loadavg 9.00",
-				"its last words"}, true,
+				"its last words", "1 steps, 0 not run, 1 FLAKY"}, true,
 		},
 		{step{name: "image", command: "echo 'INFRA: no mirror answers'; echo 'make: *** [Makefile:3: x] Error 1'; exit 2"},
 			[]string{"INFRA, 1 failed", "error: exit status 2: INFRA: no mirror answers"}, false},
 		{step{name: "image that was made in another way", command: "echo 'INFRA: no registry answers'; echo x; exit 1"},
 			[]string{"DEFECT, 1 failed", "error: exit status 1: x"}, false},
-		{step{name: "asks", command: "exit 69", asks: true}, []string{"NOT RUN: the service that it asks does not answer"},
-			true},
+		{
+			step{name: "asks", command: "echo dial tcp; exit 69", asks: true},
+			[]string{"INFRA, not run: the service that it asks does not answer", "\nINFRA asks ", "error: not run: the service",
+				"again: .ci/run asks", "the end of asks  :\ndial tcp", "1 steps, 1 not run, 0 FLAKY"}, true,
+		},
 		{step{name: "asks nobody", command: "exit 69"}, []string{"DEFECT, 1 failed", "exit status 69"}, false},
 		{
 			step{name: "empty", command: report("empty", outcome.Report{Passed: 94}), tests: 100},
@@ -138,7 +141,7 @@ func TestTheTableIsPrintedWhenTimeIsUp(t *testing.T) {
 	slow := step{name: "slow", command: "echo begun >" + begun + "; sleep 1000", limit: time.Hour}
 	r, out := newRunner(t)
 	err := r.all(ctx, time.Hour, fetch, []step{slow, {name: "next", command: "true", limit: 2 * time.Minute}})
-	if err == nil || !strings.Contains(out.String(), says) {
+	if err == nil || !strings.Contains(out.String(), says) || !strings.Contains(out.String(), "3 steps, 1 not run") {
 		t.Errorf("ended while a step works: got %v and\n%s", err, out)
 	}
 	r, out = newRunner(t)

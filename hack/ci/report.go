@@ -11,14 +11,17 @@ import (
 	"github.com/stowage-csi/stowage/hack/outcome"
 )
 
+// noAnswer is the reason for which a step that asks an external service was not run.
+const noAnswer = "not run: the service that it asks does not answer"
+
 // line returns the step's line in the table.
 func (v verdict) line() string {
 	word := "ok"
 	switch {
 	case len(v.failures) > 0:
 		word = fmt.Sprintf("%s, %d failed", v.failures[0].Class, len(v.failures))
-	case v.unasked:
-		word = "NOT RUN: the service that it asks does not answer"
+	case len(v.unasked) > 0:
+		word = fmt.Sprintf("%s, %s", outcome.Infra, noAnswer)
 	case v.flaky() > 0:
 		word = fmt.Sprintf("ok, %d FLAKY", v.flaky())
 	}
@@ -42,12 +45,15 @@ func (v verdict) flaky() (n int) {
 // finish prints the ends of the failures' logs, the table, and a block for each failure, so that the last screen says
 // it all.
 func (r *runner) finish() error {
-	failed, flaky := 0, 0
+	failed, flaky, missed := 0, 0, 0
 	var sum outcome.Report
 	for _, v := range r.verdict {
 		sum.Passed, sum.Failed, sum.Skipped = sum.Passed+v.report.Passed, sum.Failed+v.report.Failed,
 			sum.Skipped+v.report.Skipped
 		failed, flaky = failed+len(v.failures), flaky+v.flaky()
+		if len(v.unasked) > 0 || v.took == 0 {
+			missed++
+		}
 		for _, f := range v.shown() {
 			fmt.Fprintf(r.out, "\n===== the end of %s %s %s:\n%s\n", v.step.name, f.Package, f.Test, f.Tail)
 		}
@@ -63,7 +69,8 @@ func (r *runner) finish() error {
 		fmt.Fprintf(r.out, "\nvariables of the environment that were not used by the steps: %s\n",
 			strings.Join(dropped, ", "))
 	}
-	fmt.Fprintf(r.out, "\nall %.0f s, %d steps; logs in %s\n", time.Since(r.begun).Seconds(), len(r.verdict), r.logs)
+	fmt.Fprintf(r.out, "\nall %.0f s, %d steps, %d not run, %d FLAKY; logs in %s\n", time.Since(r.begun).Seconds(),
+		len(r.verdict), missed, flaky, r.logs)
 	fmt.Fprintf(r.out, "%d passed, %d failed, %d skipped\n", sum.Passed, sum.Failed, sum.Skipped)
 	if failed > 0 {
 		return fmt.Errorf("%d failures", failed)
@@ -74,9 +81,9 @@ func (r *runner) finish() error {
 	return nil
 }
 
-// shown returns the failures of a step, and its FLAKY tests.
+// shown returns the failures of a step, its FLAKY tests, and that it was not run.
 func (v verdict) shown() []outcome.Failure {
-	all := slices.Clone(v.failures)
+	all := slices.Concat(v.failures, v.unasked)
 	for _, f := range v.report.Failures {
 		if f.Class == outcome.Flaky {
 			all = append(all, f)

@@ -43,7 +43,7 @@ type verdict struct {
 	report   outcome.Report
 	failures []outcome.Failure // empty for a step that passed; FLAKY tests are only in the report
 	left     []string          // the processes that it left running, and that were ended after it
-	unasked  bool              // the service that it asks did not answer, so it proves nothing
+	unasked  []outcome.Failure // the service that it asks did not answer: it proves nothing, and is no failure of the run
 }
 
 // all runs a whole form, and ends it at the time limit. The first step has only its own: how long it takes is up to the
@@ -110,7 +110,11 @@ func (r *runner) run(ctx context.Context, s step) (v verdict) {
 			v.failures = append(v.failures, f)
 		}
 	}
-	if v.unasked = s.asks && unavailable(err); !v.unasked {
+	if s.asks && unavailable(err) {
+		text, _ := os.ReadFile(r.log(s)) // Without it there is no tail.
+		v.unasked = []outcome.Failure{{Class: outcome.Infra, Error: noAnswer, Again: s.again(),
+			Tail: outcome.Tail(string(text), 60)}}
+	} else {
 		v.judge(limited, err, r.log(s))
 	}
 	if r.seed != "" {
