@@ -11,7 +11,7 @@ import (
 )
 
 // TestTestsEndBeforeTheirStep reads the commands of the steps: go test, or Ginkgo, must end tests that hang, and print
-// what they wait for, before the limit ends the step.
+// what they wait for, before the limit ends the step. A step that runs tests must have their number.
 func TestTestsEndBeforeTheirStep(t *testing.T) {
 	tests, found := regexp.MustCompile(` test -json | \./tests/e2e/conformance `), 0
 	for _, s := range slices.Concat(gate(), long()) {
@@ -29,6 +29,9 @@ func TestTestsEndBeforeTheirStep(t *testing.T) {
 				continue
 			}
 			found++
+			if s.tests == 0 {
+				t.Errorf("%s runs tests, and does not say how many usually pass", s.again())
+			}
 			if limit := timeoutOf(t, line); limit <= 0 || limit > s.patience() {
 				t.Errorf("%s has the limit %v, and its tests %v, want at most %v: %s", s.again(), s.limit, limit, s.patience(),
 					line)

@@ -59,7 +59,7 @@ func long() []step {
 			limit:   15 * time.Minute, tests: 30, says: `(?s)Reports are in .*image-xfs, run 1: (\d+) passed`, waits: true,
 			packages: "cmd/driver tests/e2e/conformance/...", folders: "deploy",
 		},
-		{name: "failover", command: "make failover-test", limit: 35 * time.Minute, waits: true,
+		{name: "failover", command: "make failover-test", limit: 35 * time.Minute, tests: 1, waits: true,
 			packages: "pkg/controllers/failover tests/e2e/failover"},
 		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 7217, folders: "cmd pkg"},
 		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, tests: 18, says: `fuzz: (\d+) targets`,
