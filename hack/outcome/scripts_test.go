@@ -67,6 +67,23 @@ func TestMisspelledPackage(t *testing.T) {
 	}
 }
 
+// Neither a registry that does not answer nor a silent database of vulnerabilities is a defect of the change.
+func TestVulnsWithoutNetwork(t *testing.T) {
+	const installs = `#!/bin/sh
+printf '#!/bin/sh\necho "govulncheck: fetching vulnerabilities: dial tcp" >&2; exit 1\n' >"$GOBIN/govulncheck"
+chmod +x "$GOBIN/govulncheck"
+`
+	for program, want := range map[string]string{
+		"#!/bin/sh\necho 'dial tcp: no route to host' >&2; exit 1\n": "INFRA: golang.org/x/vuln",
+		installs: "the database of vulnerabilities does not answer",
+	} {
+		said := fail(t, map[string]string{"vulns": read(t, "vulns"), "go": program}, "vulns")
+		if !strings.HasPrefix(lastSaid(said), want) || !strings.Contains(said, "dial tcp") {
+			t.Errorf("got %q, want %q and the reason", said, want)
+		}
+	}
+}
+
 // A release that debootstrap does not know is a mistake in the tree too, and so is a package that it does not find.
 func TestMisspelledRelease(t *testing.T) {
 	for name, test := range map[string]struct {
