@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -40,6 +41,18 @@ func TestStepError(t *testing.T) {
 	} {
 		if got := StepError(log); got != want {
 			t.Errorf("the error of %q is %q, want %q", log, got, want)
+		}
+	}
+}
+
+// TestMachine has the directory in which t.TempDir makes others on a filesystem that may be full.
+func TestMachine(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	got := Machine()
+	for _, want := range []string{"loadavg ", "MiB free in /var/tmp;", "MiB free in " + dir + ";", " loop devices in"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q in it", got, want)
 		}
 	}
 }
