@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -105,29 +106,46 @@ func (w *world) protected(path string) bool {
 	return value != 0
 }
 
-// inherit attaches an image to a loop device that was write-protected when its earlier image was detached, and returns
-// the device. If another process takes the device in between, it lifts the protection of that device and retries.
+// claimFree opens a free loop device, and claims it: until it is closed, the kernel attaches no other process's file to
+// it (O_EXCL, LOOP_CONFIGURE).
+func (w *world) claimFree() (held *os.File) {
+	w.Helper()
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	w.must(err)
+	defer control.Close()
+	if !eventually(func() bool {
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		w.must(err)
+		if held, err = os.OpenFile(fmt.Sprintf("/dev/loop%d", number), os.O_RDWR|unix.O_EXCL, 0); err != nil {
+			return false // another process has just claimed it
+		}
+		if _, err = unix.IoctlLoopGetStatus64(int(held.Fd())); errors.Is(err, unix.ENXIO) {
+			return true // it holds nothing
+		}
+		w.must(held.Close())
+		return false
+	}) {
+		w.Fatal("no loop device is free")
+	}
+	return held
+}
+
+// inherit attaches an image to a loop device that is write-protected already, as a device is that was write-protected
+// when its earlier image was detached, and returns the device. The device is claimed meanwhile, so that no other test
+// on the machine gets a protected one.
 func (w *world) inherit(image string) (loop string) {
 	w.Helper()
 	file, err := os.OpenFile(image, os.O_RDWR, 0)
 	w.must(err)
 	defer file.Close()
-	before := w.image("before", 16)
-	if !eventually(func() bool {
-		loop = w.attach(before)
-		w.protect(loop, true)
-		w.must(device.Detach(w.context(), before, patience))
-		held, err := os.OpenFile(loop, os.O_RDWR, 0)
-		w.must(err)
-		defer held.Close()
-		if err = unix.IoctlLoopConfigure(int(held.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd())}); err != nil {
-			w.must(unix.IoctlSetPointerInt(int(held.Fd()), unix.BLKROSET, 0))
-		}
-		return err == nil
-	}) {
-		w.Fatal("no loop device can be attached again")
+	held := w.claimFree()
+	defer held.Close()
+	w.must(unix.IoctlSetPointerInt(int(held.Fd()), unix.BLKROSET, 1))
+	if err := unix.IoctlLoopConfigure(int(held.Fd()), &unix.LoopConfig{Fd: uint32(file.Fd())}); err != nil {
+		w.must(unix.IoctlSetPointerInt(int(held.Fd()), unix.BLKROSET, 0))
+		w.Fatal(err)
 	}
-	return loop
+	return held.Name()
 }
 
 // The kernel leaves a loop device write-protected if it was so when it was detached. The next volume to get it lifts
