@@ -66,6 +66,7 @@ func TestChaos(t *testing.T) {
 		fmt.Fprintln(&table, "NOT RUN: the growing of a mounted ext4: CAP_SYS_RESOURCE is missing here")
 	}
 	t.Logf("seed %d\n%s", *seed, table.String())
+	wantMet(t, tallies)
 }
 
 // runScenario runs a scenario and checks the result.
@@ -78,10 +79,23 @@ func runScenario(t *testing.T, o order) *tally {
 	for _, v := range tally.Violations {
 		t.Errorf("VIOLATION: %s", v)
 	}
-	if tally.Missed*20 > tally.Recovered+tally.Missed {
-		t.Errorf("%s: %d of %d faults did not come about", o.Scenario, tally.Missed, tally.Recovered)
+	if tally.Missed*2 > tally.faults() {
+		t.Errorf("%s: %d of %d faults did not come about", o.Scenario, tally.Missed, tally.faults())
 	}
 	return tally
+}
+
+// wantMet checks that nearly all faults came about. It judges all scenarios together: other activity on the machine
+// determines whether some points occur, and a scenario has so few faults that two missing ones are a large part.
+func wantMet(t *testing.T, tallies []*tally) {
+	t.Helper()
+	missed, all := 0, 0
+	for _, tally := range tallies {
+		missed, all = missed+tally.Missed, all+tally.faults()
+	}
+	if missed*20 > all {
+		t.Errorf("%d of %d faults did not come about", missed, all)
+	}
 }
 
 // startWorker runs a scenario in a process with its own mount namespace.

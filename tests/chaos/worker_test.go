@@ -188,6 +188,15 @@ func (t *tally) count(f fault, o outcome) {
 	t.Violations = append(t.Violations, fmt.Sprintf("%s: %s\n      %s\n      %s", t.Scenario, f, answer, o.violation))
 }
 
+// faults returns the number of faults, including those that did not come about.
+func (t *tally) faults() int {
+	count := t.Kills + t.TimeOuts + t.Missed
+	for _, n := range t.Errors {
+		count += n
+	}
+	return count
+}
+
 // compare records the differences between two undisturbed runs.
 func (t *tally) compare(first, second []string) {
 	for i := range max(len(first), len(second)) {
