@@ -38,9 +38,11 @@ func (w *world) returned(done <-chan error) error {
 	}
 }
 
-// awaited is a context that notices when a call waits for background work: then the call does nothing but wait.
+// awaited is a context that notices when a call waits in a package: for background work, for example, a call then does
+// nothing but wait.
 type awaited struct {
 	context.Context
+	where string // part of the names of the package's functions
 	begun chan struct{}
 	once  *sync.Once
 }
@@ -49,7 +51,7 @@ func (a awaited) Done() <-chan struct{} {
 	callers := make([]uintptr, 16)
 	for frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)]); ; {
 		frame, more := frames.Next()
-		if strings.Contains(frame.Function, "/pkg/background.") {
+		if strings.Contains(frame.Function, a.where) {
 			a.once.Do(func() { close(a.begun) })
 		}
 		if !more {
@@ -58,8 +60,14 @@ func (a awaited) Done() <-chan struct{} {
 	}
 }
 
-// brief makes a call whose time ends once it waits for background work.
+// brief makes a call whose time ends as soon as it waits for background work.
 func (w *world) brief(call func(context.Context) error) error {
+	w.Helper()
+	return w.untilIn("/pkg/background.", call)
+}
+
+// untilIn makes a call whose time ends as soon as it waits in a package.
+func (w *world) untilIn(where string, call func(context.Context) error) error {
 	w.Helper()
 	begun := make(chan struct{})
 	return w.until(func() bool {
@@ -69,5 +77,5 @@ func (w *world) brief(call func(context.Context) error) error {
 		default:
 			return false
 		}
-	}, func(ctx context.Context) error { return call(awaited{ctx, begun, &sync.Once{}}) })
+	}, func(ctx context.Context) error { return call(awaited{ctx, where, begun, &sync.Once{}}) })
 }
