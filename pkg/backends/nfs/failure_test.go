@@ -185,18 +185,26 @@ func TestCloseWhileServerIsStopped(t *testing.T) {
 	slow.Continue(t)
 }
 
-// The health of a volume while its server is stopped.
+// The health of a volume whose server stops while it is asked.
 func TestHealthOfAServerThatIsStopped(t *testing.T) {
 	w, slow := newSlowWorld(t)
+	w.quiet(onSlow("one"))
 	v, err := w.Create(t.Context(), onSlow("one"))
 	w.must(err)
-	slow.Stop(t)
+	slow.StopAt(t, stall.Lookup, 1) // of the volume's record
 	defer slow.Continue(t)
-	// Stimulus: the server answers nothing until it continues.
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	issues, err := w.Health(ctx, v.Handle)
-	if err != nil || len(issues) != 1 || issues[0].Status != backends.Inaccessible {
+	var issues []backends.HealthIssue
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		issues, err = w.Health(ctx, v.Handle)
+		ended <- err
+	}()
+	w.eventually("asking the server", func() bool { return slow.Stopped(t) })
+	cancel() // The call's time is over, however busy the machine is.
+	if err := <-ended; err != nil || len(issues) != 1 || issues[0].Status != backends.Inaccessible {
 		t.Errorf("the health is %+v, %v; want that it is inaccessible", issues, err)
 	}
 	storage, err := w.node.Inspect(t.Context())
