@@ -22,7 +22,7 @@ func TestALookBesideAnother(t *testing.T) {
 	first := make(chan bool, 1)
 	go func() { first <- w.IsAbsent(t.Context(), onSlow("one")) }()
 	w.eventually("coming to a change", func() bool { return slow.Stopped(t) })
-	ctx, cancel := context.WithTimeout(t.Context(), 3*leastLook)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if w.IsAbsent(ctx, onSlow("two")) {
 		t.Error("a look beside another one proves something")

@@ -188,7 +188,7 @@ func TestListForgetsWhatChanges(t *testing.T) {
 	})
 	slow.Stop(t)
 	defer slow.Continue(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*probeTime)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	_, _, err = w.List(ctx, backends.Page{})
 	w.fails("a list of what is not known", err, backends.Unavailable, slowServer)
