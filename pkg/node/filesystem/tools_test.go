@@ -11,15 +11,6 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
-// impatient returns a context that ends soon, for calls that only wait until then.
-func impatient(t *testing.T) context.Context {
-	t.Helper()
-	// Stimulus: the caller has nothing that would end before.
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-	t.Cleanup(cancel)
-	return ctx
-}
-
 // untilItWaits does work on a device, with a time that ends once it waits for its turn.
 func untilItWaits(t *testing.T, tools *Tools, path string, work func(context.Context) error) error {
 	t.Helper()
@@ -103,7 +94,7 @@ func wantAllFree(t *testing.T, tools *Tools) {
 	}
 }
 
-// occupied returns a device with a turn, and a tool that runs in it until end is called.
+// occupied returns a device with a turn, and a tool that runs in it until end is called. The tool has begun.
 func occupied(t *testing.T, tools *Tools, script string) (path string, end func()) {
 	t.Helper()
 	d := attach(t, image(t, mib))
@@ -115,16 +106,44 @@ func occupied(t *testing.T, tools *Tools, script string) (path string, end func(
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	begun, ended := pipe(t), make(chan struct{})
 	go func() {
 		defer close(ended)
 		defer locked.unlock()
 		defer locked.turn.release()
-		_, _ = run(ctx, command{tool: "sh", args: []string{"-c", script}, device: locked})
+		_, _ = run(ctx, command{tool: "sh", args: []string{"-c", "echo > " + begun + "; " + script}, device: locked})
 	}()
 	end = sync.OnceFunc(func() { cancel(); <-ended })
 	t.Cleanup(end)
+	heard(t, begun)
 	return d.Path, end
+}
+
+// wantTurns waits until so many turns are taken, and so many holders have yielded theirs. A tool that is slow to begin
+// on a busy machine yields its turn, and takes it back once it works.
+func wantTurns(t *testing.T, tools *Tools, taken int, idle int64) {
+	t.Helper()
+	for deadline := time.Now().Add(enough); ; <-time.After(time.Millisecond) {
+		if len(tools.free) == taken && tools.idle.Load() == idle {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d turns are taken and %d yielded, want %d and %d", len(tools.free), tools.idle.Load(), taken, idle)
+		}
+	}
+}
+
+// wantNoTurn waits for a turn, until it is known that the call waits, and returns the error.
+func wantNoTurn(t *testing.T, tools *Tools) error {
+	t.Helper()
+	const next = "/dev/next"
+	err := untilItWaits(t, tools, next, func(ctx context.Context) error {
+		n, err := tools.take(ctx, next)
+		n.release()
+		return err
+	})
+	wantKind(t, err, backends.Unavailable)
+	return err
 }
 
 // quick returns Tools that lose patience soon.
@@ -138,19 +157,23 @@ func quick(most int) *Tools {
 // that works keeps its turn, whether it computes or reads and writes.
 func TestTurnOfWhatHangs(t *testing.T) {
 	for name, test := range map[string]struct {
-		script string
-		hangs  bool
+		script   string
+		hangs    bool
+		patience time.Duration
 	}{
-		"hangs":    {"sleep 3600", true},
-		"computes": {"while :; do :; done", false},
-		"writes":   {"while :; do echo; done > /dev/null", false},
+		"hangs": {"sleep 3600", true, time.Second},
+		// Longer than a busy machine keeps a process from any work.
+		"computes": {"while :; do :; done", false, 5 * time.Second},
+		"writes":   {"while :; do echo; done > /dev/null", false, 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tools := quick(1)
+			tools.patience = test.patience
 			path, end := occupied(t, tools, test.script)
 			limit := enough
 			if !test.hangs { // longer than patience, to see that it is not lost
-				limit = 5 * tools.patience
+				wantTurns(t, tools, 1, 0)
+				limit = 2 * tools.patience
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
@@ -178,11 +201,13 @@ func TestHungToolsDoNotStopOthers(t *testing.T) {
 	if _, err := tools.Format(t.Context(), request(attach(t, image(t, 16*mib)), "ext4")); err != nil {
 		t.Fatal(err)
 	}
+	wantTurns(t, tools, 0, 2)
+	tools.patience = 5 * time.Second // Longer than a busy machine keeps the next two from any work.
 	for range 2 {
 		occupied(t, tools, "while :; do :; done")
 	}
-	_, err := tools.take(impatient(t), "/dev/next")
-	wantKind(t, err, backends.Unavailable)
+	wantTurns(t, tools, 2, 2)
+	err := wantNoTurn(t, tools)
 	if err == nil || !strings.Contains(err.Error(), "2 others are being formatted or checked") ||
 		!strings.Contains(err.Error(), "besides 2 whose devices do not answer") {
 		t.Errorf("who waits is told %v", err)
@@ -193,7 +218,7 @@ func TestHungToolsDoNotStopOthers(t *testing.T) {
 func TestTurnIsTakenBack(t *testing.T) {
 	tools := quick(1)
 	goOn := pipe(t)
-	path, _ := occupied(t, tools, "read line < "+goOn+"; while :; do :; done")
+	occupied(t, tools, "read line < "+goOn+"; while :; do :; done")
 	next, err := tools.take(t.Context(), "/dev/next")
 	if err != nil {
 		t.Fatal(err)
@@ -202,14 +227,8 @@ func TestTurnIsTakenBack(t *testing.T) {
 	if err := os.WriteFile(goOn, []byte("go on\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	counts := func() bool { return len(tools.free) != 0 && tools.idle.Load() == 0 }
-	for deadline := time.Now().Add(enough); !counts(); <-time.After(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the tool on %s does not count again", path)
-		}
-	}
-	_, err = tools.take(impatient(t), "/dev/next")
-	wantKind(t, err, backends.Unavailable)
+	wantTurns(t, tools, 1, 0)
+	_ = wantNoTurn(t, tools)
 }
 
 // The number of tools that may hang is bounded: each keeps its memory.
