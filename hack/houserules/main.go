@@ -42,7 +42,7 @@ func main() {
 
 // run prints the violations below the folders, and returns their number.
 func run(out io.Writer, tests bool, folders []string) (int, error) {
-	h := &house{fset: token.NewFileSet(), documented: map[string]bool{}}
+	h := &house{fset: token.NewFileSet(), documented: map[string]bool{}, constants: map[string]values{}}
 	for _, folder := range folders {
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() || filepath.Ext(path) != ".go" {
@@ -53,6 +53,9 @@ func run(out io.Writer, tests bool, folders []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+	}
+	for _, file := range h.timed { // now that all constants are known
+		h.patience(file)
 	}
 	if !tests {
 		h.packages()
@@ -68,8 +71,10 @@ func run(out io.Writer, tests bool, folders []string) (int, error) {
 // house holds the state of the check.
 type house struct {
 	fset       *token.FileSet
-	documented map[string]bool // by folder of a package: whether it has a doc.go
-	functions  []int           // sizes in lines
+	documented map[string]bool   // by folder of a package: whether it has a doc.go
+	functions  []int             // sizes in lines
+	timed      []timed           // files whose deadlines are checked
+	constants  map[string]values // by package: the durations among them
 	findings   []string
 }
 
@@ -82,8 +87,8 @@ func (h *house) file(path string, tests bool) error {
 	if err != nil {
 		return err
 	}
-	if tests && (isTest(path, file) || helps(path)) {
-		h.patience(file, isTest(path, file))
+	if tests {
+		h.note(path, file)
 	}
 	folder := filepath.Dir(path)
 	h.documented[folder] = h.documented[folder] || filepath.Base(path) == "doc.go"
@@ -101,6 +106,15 @@ func (h *house) file(path string, tests bool) error {
 	}
 	ast.Inspect(file, h.errorText)
 	return nil
+}
+
+// note keeps a file for the check of deadlines, and its constants.
+func (h *house) note(path string, file *ast.File) {
+	pkg := filepath.Join(filepath.Dir(path), file.Name.Name)
+	h.declare(pkg, file)
+	if test := isTest(path, file); test || helps(path) {
+		h.timed = append(h.timed, timed{file, pkg, test})
+	}
 }
 
 // helps reports whether the file serves only tests, as all files below a folder tests do.

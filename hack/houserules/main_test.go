@@ -87,7 +87,31 @@ func TestPatience(t *testing.T) {
 		{"a time to come", "", "\tend := time.Now().Add(9 * time.Second)\n", ""},
 		{"short deadline of the clock", "", "\tcontext.WithDeadline(c, time.Now().Add(time.Second))\n",
 			"p_test.go:4: the test waits for 1s"},
-		{"simulated time", "import \"testing/synctest\"\n", "\tcontext.WithTimeout(c, time.Second)\n", ""},
+		{"simulated time", "import \"testing/synctest\"\n",
+			"\tsynctest.Test(t, func() { context.WithTimeout(c, time.Second) })\n", ""},
+		{"real time beside it", "import \"testing/synctest\"\n", "\tcontext.WithTimeout(c, time.Second)\n",
+			"p_test.go:5: the test waits for 1s"},
+		{"short by an expression", "", "\tconst tick = time.Second\n\tcontext.WithTimeout(c, 3*tick+time.Second)\n",
+			"p_test.go:5: the test waits for 4s"},
+		{"short by a variable", "", "\tsoon := 2 * time.Second\n\tcontext.WithTimeout(c, soon)\n",
+			"p_test.go:5: the test waits for 2s"},
+		{"a variable that changes", "", "\td := time.Second\n\td *= 99\n\tcontext.WithTimeout(c, d)\n", ""},
+		{"a variable of a loop", "", "\tfor _, d := range all {\n\t\tcontext.WithTimeout(c, d)\n\t}\n", ""},
+		{"a field of the name", "", "\tconst d = time.Second\n\ttype x struct{ d int }\n\tcontext.WithTimeout(c, d)\n",
+			"p_test.go:6: the test waits for 1s"},
+		{"short deadline with a cause", "", "\tcontext.WithDeadlineCause(c, time.Now().Add(time.Second), err)\n",
+			"p_test.go:4: the test waits for 1s"},
+		{"short channel", "", "\tlate := time.After(time.Second)\n", "p_test.go:4: the test waits for 1s"},
+		{"short wait for an instant", "", "\tselect {\n\tcase now := <-time.After(time.Second):\n\t\tuse(now)\n\t}\n",
+			"p_test.go:5: the test waits for 1s"},
+		{"short timer", "", "\tlate := time.NewTimer(time.Second)\n", "p_test.go:4: the test waits for 1s"},
+		{"short end", "", "\ttime.AfterFunc(time.Second, cancel)\n", "p_test.go:4: the test waits for 1s"},
+		{"short read", "", "\tc.SetReadDeadline(time.Now().Add(time.Second))\n", "p_test.go:4: the test waits for 1s"},
+		{"short loop by its age", "", "\tfor !done() && time.Since(begun) < 9*time.Second {\n\t}\n",
+			"p_test.go:4: the test waits for 9s"},
+		{"an upper bound", "", "\tif time.Since(begun) > time.Second {\n\t}\n", "p_test.go:4: the test waits for 1s"},
+		{"a lower bound", "", "\tif time.Since(begun) < time.Second {\n\t}\n", ""},
+		{"a pause", "", "\t<-time.After(time.Second)\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -101,6 +125,26 @@ func TestPatience(t *testing.T) {
 				t.Errorf("got %d findings %q, %v; want %q", broken, out.String(), err, tt.want)
 			}
 		})
+	}
+}
+
+// TestPatienceOfConstants checks a test that uses a constant of another file of its package, and one of another package
+// in the same folder.
+func TestPatienceOfConstants(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"p.go":      "package p\n\nconst (\n\ttick    = time.Second\n\tbriefly = 2 * tick\n)\n",
+		"a_test.go": "package p\n\nfunc TestX() {\n\tcontext.WithTimeout(c, briefly)\n}\n",
+		"b_test.go": "package p_test\n\nfunc TestX() {\n\tcontext.WithTimeout(c, briefly)\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out bytes.Buffer
+	broken, err := run(&out, true, []string{folder})
+	if err != nil || broken != 1 || !strings.Contains(out.String(), "a_test.go:4: the test waits for 2s") {
+		t.Errorf("got %d findings %q, %v; want that of a_test.go", broken, out.String(), err)
 	}
 }
 

@@ -36,7 +36,8 @@ func TestNodeThatIsDown(t *testing.T) {
 		begun := time.Now()
 		err := m.Delete(c.ctx, local.Handle("volume"))
 		if !backends.Is(err, backends.Unavailable) || !strings.Contains(err.Error(), "node-2") ||
-			!strings.Contains(err.Error(), "the kubelet is silent") || time.Since(begun) > time.Second {
+			!strings.Contains(err.Error(), "the kubelet is silent") ||
+			time.Since(begun) > time.Second { // Stimulus: in simulated time, which passes only while the call waits.
 			t.Errorf("after %s a deletion says %v", time.Since(begun), err)
 		}
 		if _, err := c.create(m, wanted("another", "")); !backends.Is(err, backends.Exhausted) ||

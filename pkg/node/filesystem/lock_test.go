@@ -35,7 +35,7 @@ func TestFormatWaitsForUdev(t *testing.T) {
 	d := attach(t, image(t, 16*mib))
 	for range 20 {
 		release := hold(t, d.Path, unix.LOCK_SH)
-		time.AfterFunc(5*time.Millisecond, release)
+		time.AfterFunc(5*time.Millisecond, release) // Stimulus: Format waits until then, however long that is.
 		locked, err := lockDevice(t.Context(), d.Path)
 		if err != nil {
 			t.Fatal(err)
@@ -43,7 +43,7 @@ func TestFormatWaitsForUdev(t *testing.T) {
 		locked.unlock()
 	}
 	release := hold(t, d.Path, unix.LOCK_SH)
-	time.AfterFunc(50*time.Millisecond, release)
+	time.AfterFunc(50*time.Millisecond, release) // Stimulus: as above.
 	if _, err := NewTools(1).Format(t.Context(), request(d, "ext4")); err != nil {
 		t.Error(err)
 	}
