@@ -70,8 +70,9 @@ func (a adapter) Attach(ctx context.Context, volume, node, name string) (began t
 		return began, err
 	}
 	out, err := a.b.once.AttachVolume(ctx, &ec2.AttachVolumeInput{VolumeId: &volume, InstanceId: &node, Device: &name})
-	if codeOf(err) == "InvalidParameterValue" {
-		// The form of the IDs is right, or EC2 would have answered with other codes. That leaves the device name.
+	if codeOf(err) == "InvalidParameterValue" && mentions(err, name) {
+		// EC2 has this code for any value that it does not accept, and names the value. The message only decides whether
+		// another device name is worth a try: without one, the code decides, and the next call takes another name anyway.
 		return began, backends.Errorf(backends.Invalid, "device name %s on %s: %w: %w", name, node, attach.ErrNameTaken,
 			ofEC2(err))
 	}

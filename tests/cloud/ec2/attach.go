@@ -37,6 +37,9 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	switch {
 	case i == nil:
 		return faultf("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", instance)
+	case i.Unfit:
+		return faultf("InvalidParameterValue", "Invalid value '%s' for instanceId. The instance does not support the volume",
+			instance)
 	case v.state != "available" && v.state != "in-use":
 		return faultf("IncorrectState", "Volume '%s' is in the '%s' state.", id, v.state)
 	case v.zone != i.Zone:

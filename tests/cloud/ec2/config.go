@@ -55,6 +55,9 @@ type Instance struct {
 	ID, Type, Zone string
 	Interfaces     int // network interfaces
 	Tags           map[string]string
+	// Unfit makes EC2 refuse all its attachments with a code that does not say why: a value "is not valid, is unsupported,
+	// or cannot be used" ("Error codes for the Amazon EC2 API", InvalidParameterValue).
+	Unfit bool
 }
 
 // bucket is a Bucket in use.

@@ -24,6 +24,13 @@ func (s *Server) AddInstance(i Instance) {
 	s.volumes.put(root.id, s.now.Add(-s.config.Lag), &root)
 }
 
+// SetUnfit changes Instance.Unfit.
+func (s *Server) SetUnfit(instance string, unfit bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instances[instance].Unfit = unfit
+}
+
 // Plug attaches a volume to an instance under a device name, as a disk of its image that is deleted with the instance.
 func (s *Server) Plug(id, instance, device string) {
 	s.mu.Lock()
