@@ -234,8 +234,8 @@ func TestNodeOfEBS(t *testing.T) {
 				t.Fatal(err)
 			}
 			zone := info.GetAccessibleTopology().GetSegments()["topology.kubernetes.io/zone"]
-			if info.GetNodeId() != region.NodeA || zone != "region-1a" || info.GetMaxVolumesPerNode() != 9 {
-				t.Errorf("the node is %v, want %s in region-1a with 9 volumes; EC2 was asked for %v", info, region.NodeA,
+			if info.GetNodeId() != region.NodeA || zone != "region-1a" || info.GetMaxVolumesPerNode() != 10 {
+				t.Errorf("the node is %v, want %s in region-1a with 10 volumes; EC2 was asked for %v", info, region.NodeA,
 					cloud.Calls())
 			}
 		})

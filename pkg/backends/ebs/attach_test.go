@@ -2,6 +2,7 @@ package ebs_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-// TestLimitCountsWhatIsNotOurs expects 12 attachments to be reduced by 2 for interfaces, 1 for the root disk, and the
-// disks of others.
+// TestLimitCountsWhatIsNotOurs expects 12 attachments to be reduced by 1 for the second interface, 1 for the root disk,
+// and the disks of others. It also fills the instance: EC2 refuses exactly the next volume.
 func TestLimitCountsWhatIsNotOurs(t *testing.T) { synctest.Test(t, limitCountsWhatIsNotOurs) }
 
 func limitCountsWhatIsNotOurs(t *testing.T) {
@@ -24,8 +25,8 @@ func limitCountsWhatIsNotOurs(t *testing.T) {
 		edit func(*ebs.Config)
 		want int64
 	}{
-		{nil, 9},
-		{func(c *ebs.Config) { c.ReservedAttachments = 2 }, 7},
+		{nil, 10},
+		{func(c *ebs.Config) { c.ReservedAttachments = 2 }, 8},
 		{func(c *ebs.Config) { c.VolumeAttachLimit = 20 }, 19},
 	} {
 		if have, err := open(t, w, row.edit).f.Limit.Limit(t.Context()); have != row.want || err != nil {
@@ -35,8 +36,16 @@ func limitCountsWhatIsNotOurs(t *testing.T) {
 	// An image's own data disk, under a name that the driver chooses last.
 	d := open(t, w, nil)
 	w.Server.Plug(d.make("data").Handle, region.NodeA, "/dev/sdf")
-	if have, err := d.f.Limit.Limit(t.Context()); have != 8 || err != nil {
-		t.Errorf("beside a disk of the instance's own the limit is %d, %v; want 8", have, err)
+	have, err := d.f.Limit.Limit(t.Context())
+	if have != 9 || err != nil {
+		t.Errorf("beside a disk of the instance's own the limit is %d, %v; want 9", have, err)
+	}
+	for i := range have + 1 {
+		v := d.make(fmt.Sprint("volume ", i))
+		_, err := d.f.Attach.Attach(t.Context(), region.Request(v.Handle, region.NodeA))
+		if full := i == have; full != backends.Is(err, backends.Exhausted) || !full && err != nil {
+			t.Errorf("volume %d of %d: %v", i+1, have, err)
+		}
 	}
 }
 

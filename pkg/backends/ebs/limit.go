@@ -20,19 +20,32 @@ import (
 // a limit the node would be filled without end; if it failed to report one, it could not use the volumes that it has.
 const (
 	// assumedAttachments is for instances whose interfaces and disks share 28 attachments, or 27 ("Amazon EBS volume
-	// limits for Amazon EC2 instances"). A few types, mostly with accelerators, have fewer: they need volumeAttachLimit.
-	assumedAttachments = 26
+	// limits for Amazon EC2 instances"). Like EC2's numbers, it leaves out the primary interface. A few types, mostly with
+	// accelerators, have fewer: they need volumeAttachLimit.
+	assumedAttachments = 25
 	// assumedInterfaces is the maximum with up to 32 processors, if even the metadata service does not tell.
 	assumedInterfaces = 8
 	// rootDisks counts the disk from which an instance has started.
 	rootDisks = 1
 )
 
-// kindLimit is EC2's limit for an instance type. It does not change.
+// kindLimit is the limit for an instance type. It does not change. EC2's number for a type whose volumes share their
+// attachments already leaves out the primary interface, and the disks that belong to the type. So 27 is its number for
+// a type with 28 attachments, and 26 for one that has a disk of its own. aws-ebs-csi-driver, whose table of limits is
+// generated from EC2's numbers, counts in the same way.
 type kindLimit struct {
 	attachments int
 	shared      bool
+	assumed     bool // It is not EC2's number.
 }
+
+// assume returns the limit for a type of which EC2 tells nothing.
+func assume() kindLimit {
+	return kindLimit{attachments: assumedAttachments, shared: true, assumed: true}
+}
+
+// additional counts the interfaces beside the primary one, which every instance has.
+func additional(interfaces int) int { return max(interfaces-1, 0) }
 
 // Limit returns how many volumes can be attached to this instance; 0 when EC2 does not know its type's limit.
 func (n *node) Limit(ctx context.Context) (_ int64, err error) {
@@ -53,13 +66,14 @@ func (n *node) look(ctx context.Context) (limits.Machine, error) {
 	if err != nil {
 		return limits.Machine{}, err
 	}
-	m := limits.Machine{Interfaces: len(instance.NetworkInterfaces), Reserved: n.b.config.ReservedAttachments}
+	m := limits.Machine{Interfaces: additional(len(instance.NetworkInterfaces)),
+		Reserved: n.b.config.ReservedAttachments}
 	for _, disk := range instance.BlockDeviceMappings {
 		if isForeign(disk) {
 			m.ForeignDisks++
 		}
 	}
-	return n.typed(ctx, m, instance.InstanceType)
+	return n.typed(ctx, m, instance.InstanceType, 0)
 }
 
 // isForeign reports whether a disk was not attached by the driver. Some of the driver's device names, /dev/sdf to
@@ -74,34 +88,41 @@ func isForeign(disk types.InstanceBlockDeviceMapping) bool {
 // as foreign.
 func (n *node) guess(ctx context.Context, because error) (limits.Machine, error) {
 	n.tellBarred(because)
-	m := limits.Machine{Interfaces: assumedInterfaces, ForeignDisks: rootDisks, Reserved: n.b.config.ReservedAttachments}
+	m := limits.Machine{Interfaces: additional(assumedInterfaces), ForeignDisks: rootDisks,
+		Reserved: n.b.config.ReservedAttachments}
 	if count, err := n.imds.interfaces(ctx); err == nil {
-		m.Interfaces = max(count, 1)
+		m.Interfaces = additional(count)
 	}
 	disks, err := n.disks()
 	if err != nil {
 		return m, err
 	}
+	own := 0
 	for _, disk := range disks {
-		if !strings.HasPrefix(disk.serial, "vol") { // the instance's own
-			m.ForeignDisks++
+		if !strings.HasPrefix(disk.serial, "vol") {
+			own++
 		}
 	}
 	if isOfService(because) {
-		return n.typed(ctx, m, "") // Without credentials, asking again is useless.
+		return n.typed(ctx, m, "", own) // Without credentials, asking again is useless.
 	}
-	return n.typed(ctx, m, types.InstanceType(n.self.Type))
+	return n.typed(ctx, m, types.InstanceType(n.self.Type), own)
 }
 
-// typed sets the limits of the instance's type, which is empty if unknown.
-func (n *node) typed(ctx context.Context, m limits.Machine, kind types.InstanceType) (limits.Machine, error) {
+// typed sets the limits of the instance's type, which is empty if unknown. own counts the disks that belong to the
+// type, as far as they are known. EC2's own number leaves them out.
+func (n *node) typed(ctx context.Context, m limits.Machine, kind types.InstanceType, own int) (limits.Machine, error) {
 	if m.Attachments = n.b.config.VolumeAttachLimit; m.Attachments > 0 {
+		m.ForeignDisks += own
 		return m, nil
 	}
 	known, err := n.kindLimit(ctx, kind)
 	if isBarred(err) {
 		n.tellBarred(err)
-		known, err = kindLimit{assumedAttachments, true}, nil
+		known, err = assume(), nil
+	}
+	if known.assumed {
+		m.ForeignDisks += own
 	}
 	m.Attachments, m.SharedWithInterfaces = known.attachments, known.shared
 	return m, err
@@ -113,7 +134,7 @@ func (n *node) kindLimit(ctx context.Context, kind types.InstanceType) (kindLimi
 		return *known, nil
 	}
 	if kind == "" {
-		return kindLimit{assumedAttachments, true}, nil
+		return assume(), nil
 	}
 	out, err := n.b.api.DescribeInstanceTypes(ctx,
 		&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{kind}})
@@ -123,8 +144,8 @@ func (n *node) kindLimit(ctx context.Context, kind types.InstanceType) (kindLimi
 	var known kindLimit
 	for _, t := range out.InstanceTypes {
 		if t.EbsInfo != nil {
-			known = kindLimit{int(aws.ToInt32(t.EbsInfo.MaximumEbsAttachments)),
-				t.EbsInfo.AttachmentLimitType == types.AttachmentLimitTypeShared}
+			known = kindLimit{attachments: int(aws.ToInt32(t.EbsInfo.MaximumEbsAttachments)),
+				shared: t.EbsInfo.AttachmentLimitType == types.AttachmentLimitTypeShared}
 		}
 	}
 	if known.attachments > 0 {

@@ -12,8 +12,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/cloud/imds"
 )
 
-// TestLimitWithoutPermission covers nodes that may not ask EC2 for everything. The instance has 12 attachments, 2 of
-// them with interfaces.
+// TestLimitWithoutPermission covers nodes that may not ask EC2 for everything. EC2's number for the type is 12, besides
+// the primary interface. EC2 shows a second interface, and the metadata service a third.
 func TestLimitWithoutPermission(t *testing.T) {
 	none := func(m *machine) {
 		m.ec2.Forbid("DescribeInstances", "DescribeInstanceTypes")
@@ -28,28 +28,27 @@ func TestLimitWithoutPermission(t *testing.T) {
 		want int64
 		told bool
 	}{
-		{"it may ask", func(*machine) {}, 12 - 1 - 2, false},
-		{"not of instances", func(m *machine) { m.ec2.Forbid("DescribeInstances") }, 12 - 1 - 3, true},
-		{"not of types", func(m *machine) { m.ec2.Forbid("DescribeInstanceTypes") }, 26 - 1 - 2, true},
-		{"not at all", none, 26 - 1 - 3, true},
-		{"not at all, not even the metadata service", func(m *machine) { none(m); m.imds.Be(imds.Disabled) }, 26 - 1 - 8,
+		{"it may ask", func(*machine) {}, 12 - 1 - 1, false},
+		{"not of instances", func(m *machine) { m.ec2.Forbid("DescribeInstances") }, 12 - 1 - 2, true},
+		{"not of types", func(m *machine) { m.ec2.Forbid("DescribeInstanceTypes") }, 25 - 1 - 1, true},
+		{"not at all", none, 25 - 1 - 2, true},
+		{"not at all, not even the metadata service", func(m *machine) { none(m); m.imds.Be(imds.Disabled) }, 25 - 1 - 7,
 			true},
 		{"not at all, and some are reserved",
-			func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.ReservedAttachments = 5 } }, 26 - 1 - 3 - 5, true},
+			func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.ReservedAttachments = 5 } }, 25 - 1 - 2 - 5, true},
 		{"not at all, and the limit is configured",
 			func(m *machine) { none(m); m.edit = func(c *ebs.Config) { c.VolumeAttachLimit = 11 } }, 11 - 1, true},
 		{"not at all, and two disks are the instance's own", func(m *machine) {
 			none(m)
-			m.edit = func(c *ebs.Config) {
-				for name, serial := range map[string]string{"nvme0n1": "vol0123456789abcdef0", "nvme1n1": "AWS1",
-					"nvme2n1": "AWS2"} {
-					disk(t, c.SysBlock, name, serial)
-				}
-			}
-		}, 26 - 1 - 3 - 2, true},
-		{"it has no credentials", noCredentials, 26 - 1 - 3, true},
+			m.edit = func(c *ebs.Config) { ownDisks(t, c) }
+		}, 25 - 1 - 2 - 2, true},
+		{"not of instances, and two disks are the instance's own, which EC2's number leaves out", func(m *machine) {
+			m.ec2.Forbid("DescribeInstances")
+			m.edit = func(c *ebs.Config) { ownDisks(t, c) }
+		}, 12 - 1 - 2, true},
+		{"it has no credentials", noCredentials, 25 - 1 - 2, true},
 		{"it has no credentials and no metadata service", func(m *machine) { noCredentials(m); m.imds.Be(imds.Strange) },
-			26 - 1 - 8, true},
+			25 - 1 - 7, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			m := newMachine(t)
@@ -87,6 +86,14 @@ func TestLimitIsNotGuessed(t *testing.T) {
 	}
 	if have, err := instance.Node.(backends.Limiter).Limit(t.Context()); !backends.Is(err, backends.Unavailable) {
 		t.Errorf("the limit is %d, %v; want Unavailable", have, err)
+	}
+}
+
+// ownDisks makes the kernel show the root disk and two disks that belong to the instance's type.
+func ownDisks(t *testing.T, c *ebs.Config) {
+	t.Helper()
+	for name, serial := range map[string]string{"nvme0n1": "vol0123456789abcdef0", "nvme1n1": "AWS1", "nvme2n1": "AWS2"} {
+		disk(t, c.SysBlock, name, serial)
 	}
 }
 

@@ -10,7 +10,8 @@ import (
 type Machine struct {
 	// Attachments is how many attachments the machine type allows; 0 if unknown.
 	Attachments int
-	// SharedWithInterfaces reports whether each network interface takes one of them.
+	// SharedWithInterfaces reports whether each network interface takes one of them. Interfaces counts those for which the
+	// cloud has not left room in its number.
 	SharedWithInterfaces bool
 	Interfaces           int
 	// ForeignDisks is how many attached disks are not the backend's, including the root disk.

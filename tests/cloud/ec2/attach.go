@@ -61,7 +61,7 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	kind := s.config.Types[i.Type]
 	used := len(devices)
 	if kind.Shared {
-		used += i.Interfaces
+		used += max(i.Interfaces-1, 0) // The limit leaves room for the primary interface already.
 	}
 	if used >= kind.MaxAttachments {
 		return faultf("AttachmentLimitExceeded", "Volume attachment limit of %d exceeded for instance %s",

@@ -47,7 +47,11 @@ type Bucket struct{ Size, PerSecond float64 }
 // InstanceType holds the properties of a type that DescribeInstanceTypes returns.
 type InstanceType struct {
 	MaxAttachments int
-	Shared         bool // network interfaces count as attachments
+	// Shared makes network interfaces take attachments, except the primary one, which the limit already leaves out: 27 for
+	// a type that has 28 in all ("Amazon EBS volume limits for Amazon EC2 instances"; the limits of all types in
+	// pkg/cloud/limits of aws-ebs-csi-driver, which come from DescribeInstanceTypes). It leaves out the disks and
+	// accelerators of the type as well.
+	Shared bool
 }
 
 // Instance is a machine.

@@ -45,7 +45,7 @@ func start(tb testing.TB, config fake.Config) *cloud {
 	c := &cloud{TB: tb, server: server}
 	for i, kind := range []string{"small", "small", "large"} {
 		id := server.NewInstanceID()
-		server.AddInstance(fake.Instance{ID: id, Type: kind, Zone: config.Zones[i/2], Interfaces: 1})
+		server.AddInstance(fake.Instance{ID: id, Type: kind, Zone: config.Zones[i/2], Interfaces: 2})
 		c.instance = append(c.instance, id)
 	}
 	c.Client = ec2.New(ec2.Options{
@@ -292,7 +292,7 @@ func TestAttachRules(t *testing.T) {
 		w, x, y := c.volume(nil), c.volume(nil), c.volume(nil)
 		c.fails("a device in use", "InvalidParameterValue", c.attach(w, c.instance[0], "/dev/xvdba"))
 		c.fails("a second disk", "", c.attach(w, c.instance[0], "/dev/xvdbb"))
-		c.fails("one disk more than four, with the root disk and one interface", "AttachmentLimitExceeded",
+		c.fails("one disk more than four, with the root disk and a second interface", "AttachmentLimitExceeded",
 			c.attach(x, c.instance[0], "/dev/xvdbc"))
 		c.server.Stick("detaching", true)
 		c.fails("detaching", "", c.detach(v, c.instance[0]))
@@ -308,7 +308,7 @@ func TestAttachRules(t *testing.T) {
 		}
 		for _, r := range out.Reservations {
 			for _, i := range r.Instances {
-				if len(i.BlockDeviceMappings) != 2 || len(i.NetworkInterfaces) != 1 || *i.Placement.AvailabilityZone != "zone-a" {
+				if len(i.BlockDeviceMappings) != 2 || len(i.NetworkInterfaces) != 2 || *i.Placement.AvailabilityZone != "zone-a" {
 					t.Errorf("the instance is %+v", i)
 				}
 			}
