@@ -144,7 +144,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 			}
 		}
 		if err != nil {
-			return nil, m.verdict(ofToken(err))
+			return nil, m.verdict(err)
 		}
 		m.b.tokens.Turn(m.name, token)
 	}

@@ -71,7 +71,7 @@ func lateCreationIsNotLeaked(t *testing.T) {
 	full := d.make("fills the quota")
 	w.Proxy.Script(faults.Rule{Action: "CreateVolume", Kind: faults.Delay, Delay: 8 * time.Second, Times: 1})
 	for range 2 {
-		if _, err := d.Create(t.Context(), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
+		if _, err := d.Create(within(t, 3*time.Second), region.Spec("one")); !backends.Is(err, backends.Unavailable) {
 			t.Errorf("refused, while another request is on its way: %v, want Unavailable", err)
 		}
 	}

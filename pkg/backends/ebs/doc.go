@@ -14,8 +14,7 @@
 //   - One read proves nothing: it may be older than the read before. EC2's answer to a request that changes something
 //     decides what is gone, detached or taken (pkg/cloud/known, unseen.go, there.go). The exception is a thing created
 //     a moment ago, which EC2 may not know everywhere yet (born.go).
-//   - A refusal is final only once EC2 has shown nothing of the name for long enough, or has refused the client token:
-//     see refusals.go.
+//   - A refusal is final only once EC2 has shown nothing of the name for long enough: see refusals.go.
 //   - Concurrent callers share reads (pkg/cloud/batch), and concurrent waits share looks (pkg/cloud/wait).
 //   - pkg/cloud/attach attaches and detaches, by means of adapter.go.
 //   - Growing and changing a volume at the same time takes one ModifyVolume, since EC2 allows few of them per volume

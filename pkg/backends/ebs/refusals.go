@@ -2,7 +2,6 @@ package ebs
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"time"
 
@@ -97,9 +96,11 @@ func settled[T any](ctx context.Context, r *refusals, name string, attempt func(
 	}
 }
 
-// isRefusal reports whether an error makes the caller forget the name, without a proof that nothing has the name.
+// isRefusal reports whether an error makes the caller forget the name. No refusal proves that nothing has the name: EC2
+// may check everything else before the client token. It even refuses a request with the token of the volume that has
+// filled a quota (kubernetes-sigs/aws-ebs-csi-driver, issue 2512).
 func isRefusal(err error) bool {
-	if _, proven := errors.AsType[unused](err); err == nil || proven {
+	if err == nil {
 		return false
 	}
 	switch backends.KindOf(err) {
@@ -107,25 +108,6 @@ func isRefusal(err error) bool {
 		return false
 	default:
 		return true
-	}
-}
-
-// unused is EC2's refusal of a request with a client token. It proves that no request had created a volume with the
-// token when EC2 answered.
-type unused struct{ error }
-
-// Unwrap returns the refusal.
-func (u unused) Unwrap() error { return u.error }
-
-// ofToken marks EC2's refusal as unused if EC2 has looked at the token: a request with the token of an existing volume
-// succeeds, or is a mismatch ("Ensuring idempotency in Amazon EC2 API requests"). EC2 may check everything else before
-// that: the caller's rights, the parameters, the zone and the source.
-func ofToken(err error) error {
-	switch codeOf(err) {
-	case "VolumeLimitExceeded", "MaxIOPSLimitExceeded", "InsufficientVolumeCapacity":
-		return unused{err}
-	default:
-		return err
 	}
 }
 

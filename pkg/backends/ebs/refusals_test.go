@@ -65,6 +65,9 @@ func refusals() map[string]refusal {
 		"EC2 refuses the caller": {
 			func(w *region.Region) { w.Server.Forbid("CreateVolume") },
 			creating(func(*backends.Spec) {}), backends.Denied, "Unauthorized"},
+		"the quota is filled, maybe by the volume itself": {
+			func(w *region.Region) { w.Server.SetQuota(1) },
+			creating(func(*backends.Spec) {}), backends.Exhausted, "VolumeLimitExceeded"},
 	}
 }
 
@@ -130,22 +133,6 @@ func TestRefusalIsFinalInTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestQuotaIsFinalAtOnce: EC2 answers a token with the volume that it has created, and with a refusal if there is none.
-func TestQuotaIsFinalAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := formerly(t)
-		d := open(t, w, func(c *ebs.Config) { c.Timing.Settle = time.Hour })
-		w.Server.SetQuota(1)
-		create := creating(func(*backends.Spec) {})
-		if err := create(d, "made"); !backends.Is(err, backends.Busy) {
-			t.Errorf("made: %v, want Busy, because no read shows it yet", err)
-		}
-		if err := create(d, "other"); !backends.Is(err, backends.Exhausted) {
-			t.Errorf("other: %v, want Exhausted", err)
-		}
-	})
 }
 
 // TestNoSnapshotIsRefusedUnseen is TestNoNameIsRefusedUnseen for snapshots, of which EC2 knows no token.

@@ -266,6 +266,25 @@ func TestClientTokens(t *testing.T) {
 	})
 }
 
+func TestQuotaComesBeforeTheToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := start(t, config())
+		create := func() (*ec2.CreateVolumeOutput, error) {
+			return c.create(func(in *ec2.CreateVolumeInput) { in.ClientToken = aws.String("one") })
+		}
+		c.server.SetQuota(1)
+		first, err := create()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.fails("with the token of the volume that has filled the quota", "VolumeLimitExceeded", second(create()))
+		c.server.SetQuota(2)
+		if again, err := create(); err != nil || *again.VolumeId != *first.VolumeId {
+			t.Errorf("with the token below the quota: %+v, %v; want %s", again, err, *first.VolumeId)
+		}
+	})
+}
+
 func TestAttachRules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, config())

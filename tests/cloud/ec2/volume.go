@@ -195,15 +195,21 @@ type tokenUse struct {
 }
 
 // once calls create unless the token was used before. A token outlives its resource, and yields the original answer.
+// The account's quotas come first: EC2 refuses a repeated request for a volume that has filled a quota
+// (kubernetes-sigs/aws-ebs-csi-driver, issue 2512).
 func (s *Server) once(token string, p *params, create func() (string, *fault)) (*volume, *fault) {
 	use, known := s.tokens[token]
 	if life := s.config.TokenLife; known && life > 0 && s.now.Sub(use.at) > life {
 		known = false
 	}
 	parameters := fmt.Sprint(p.values) // Printed maps are sorted.
-	switch {
-	case token == "":
+	if token == "" {
 		return nil, faultf("MissingParameter", "The SDK always sends a client token")
+	}
+	if f := s.quota(p.integer("Size")); f != nil {
+		return nil, f
+	}
+	switch {
 	case known && use.parameters != parameters:
 		return nil, faultf("IdempotentParameterMismatch",
 			"The client token you have provided is associated with a resource of other parameters.")
