@@ -28,10 +28,17 @@ func (r *arrival) older(here Attachment, tick time.Duration) bool {
 }
 
 // arrive waits until the volume is attached here, by the attachment with the ID, or by one that began no earlier than
-// since. Any other outcome means that this attempt has failed.
+// since. Any other outcome means that this attempt has failed. Kinds: Busy, with the reason, shortly before the caller
+// wants its answer.
 func (a *attempt) arrive(ctx context.Context, id string, since time.Time) (Attachment, error) {
 	r := &arrival{node: a.Node, only: id, since: since}
-	v, err := a.m.wait(ctx, "attach", a.Volume, func(v Volume, err error) (bool, error) { return a.arrived(r, v, err) })
+	patience, cancel := a.m.patience(ctx)
+	defer cancel()
+	v, err := a.m.wait(patience, "attach", a.Volume,
+		func(v Volume, err error) (bool, error) { return a.arrived(r, v, err) })
+	if r.began && failure.Is(err, failure.Busy) && patience.Err() != nil && ctx.Err() == nil {
+		err = a.stuck(ctx, err)
+	}
 	here, _ := v.on(a.Node)
 	if err == nil && !r.is(here, a.m.options.Tick) { // By the clock, it is older. The cloud decides.
 		here, err = a.confirm(ctx)

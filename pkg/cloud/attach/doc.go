@@ -12,6 +12,8 @@
 //   - The cloud's current answer is the state of the world. The effect of a request is never assumed. Recent requests
 //     and ended attachments are remembered because a read of the cloud may be older.
 //
+// An attachment that the cloud never completes is reported, and only its own caller ends it: see stuck.
+//
 // After the cloud has accepted a request, it works for seconds to minutes. A caller whose time is over gets Busy and
 // retries. The next operation starts from the cloud's answer at that time, so the outcome of the previous operation
 // does not matter.

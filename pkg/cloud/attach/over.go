@@ -57,6 +57,18 @@ func (o *over) end(volume, node string) {
 	}
 }
 
+// shownSince returns when the cloud first showed the last attachment of a volume to a node, by the process's clock. It
+// returns false if the cloud has shown none.
+func (o *over) shownSince(volume, node string) (at time.Time, shown bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	sightings := o.seen[key{volume, node}]
+	if len(sightings) == 0 {
+		return at, false
+	}
+	return sightings[len(sightings)-1].at, true
+}
+
 // wait waits until a new attachment cannot get the ID of an ended one. Kinds: Busy when the context ends first.
 func (o *over) wait(ctx context.Context, volume, node string) error {
 	left := o.left(volume, node)

@@ -17,12 +17,15 @@ func (s *Server) attachVolume(p *params) effect {
 		if f := s.attachable(id, instance, device); f != nil {
 			return nil, f
 		}
+		stays := s.full(s.instances[instance])
 		a := attachment{instance: instance, device: device, state: "attaching", at: s.now}
 		s.change(id, func(v *volume) {
 			v.state = "in-use"
 			v.attachments = append(v.attachments, a)
 		})
-		s.after(s.config.Attach, "attaching", func() { s.finishAttach(id, a) })
+		if !stays {
+			s.after(s.config.Attach, "attaching", func() { s.finishAttach(id, a) })
+		}
 		return attachResponse{XMLName: name("AttachVolume"), attachmentXML: a.xml(id)}, nil
 	}
 }
@@ -52,22 +55,25 @@ func (s *Server) attachable(id, instance, device string) *fault {
 	case len(v.attachments) >= mostShared:
 		return faultf("AttachmentLimitExceeded", "%s is attached to %d instances", id, mostShared)
 	}
-	devices := s.devices(instance)
-	if slices.Contains(devices, device) {
+	if slices.Contains(s.devices(instance), device) {
 		// The real API has no separate code for this either.
 		return faultf("InvalidParameterValue", "Invalid value '%s' for unixDevice. Attachment point %s is already in use",
 			device, device)
 	}
-	kind := s.config.Types[i.Type]
-	used := len(devices)
-	if kind.Shared {
-		used += max(i.Interfaces-1, 0) // The limit leaves room for the primary interface already.
-	}
-	if used >= kind.MaxAttachments {
+	if kind := s.config.Types[i.Type]; s.full(i) && !kind.Lenient {
 		return faultf("AttachmentLimitExceeded", "Volume attachment limit of %d exceeded for instance %s",
 			kind.MaxAttachments, instance)
 	}
 	return nil
+}
+
+// full reports whether an instance has no room for another volume.
+func (s *Server) full(i *Instance) bool {
+	kind, used := s.config.Types[i.Type], len(s.devices(i.ID))
+	if kind.Shared {
+		used += max(i.Interfaces-1, 0) // The limit leaves room for the primary interface already.
+	}
+	return used >= kind.MaxAttachments
 }
 
 // devices returns the names of all disks of an instance.

@@ -52,6 +52,9 @@ type InstanceType struct {
 	// pkg/cloud/limits of aws-ebs-csi-driver, which come from DescribeInstanceTypes). It leaves out the disks and
 	// accelerators of the type as well.
 	Shared bool
+	// Lenient makes EC2 accept a volume for which an instance has no room. The volume then stays in the state attaching
+	// (kubernetes-sigs/aws-ebs-csi-driver, issues 1163, 1688 and 2064).
+	Lenient bool
 }
 
 // Instance is a machine.

@@ -335,6 +335,22 @@ func TestAttachRules(t *testing.T) {
 	})
 }
 
+func TestAttachmentWithoutRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		settings := config()
+		settings.Types["small"] = fake.InstanceType{MaxAttachments: 2, Shared: true, Lenient: true}
+		c := start(t, settings)
+		v := c.volume(nil)
+		c.fails("attaching to an instance without room", "", c.attach(v, c.instance[0], "/dev/xvdba"))
+		<-time.After(10 * tick)
+		if have, err := c.describe(v); err != nil || have.Attachments[0].State != "attaching" {
+			t.Errorf("it is %+v, %v; want one that is attaching", have, err)
+		}
+		c.fails("detaching it", "", c.detach(v, c.instance[0]))
+		c.until("available", v)
+	})
+}
+
 func TestMultiAttach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := start(t, config())
