@@ -342,6 +342,8 @@ func TestKeyPolicy(t *testing.T) {
 		if len(s.Resource) != 1 || !strings.HasPrefix(s.Resource[0], "arn:aws:kms:") || strings.Contains(s.Resource[0], "*") {
 			t.Errorf("%s: %q is not one key", s.Sid, s.Resource)
 		}
+		// China has no suffix of its own here: "Use the .amazonaws.com suffix of the AWS KMS ViaService name in all AWS
+		// partitions" (kms:ViaService, AWS KMS Developer Guide).
 		if !slices.Equal(s.Condition["StringLike"]["kms:ViaService"], iam.Texts{"ec2.*.amazonaws.com"}) {
 			t.Errorf("%s: the key can be used otherwise than by EC2", s.Sid)
 		}
