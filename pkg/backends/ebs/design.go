@@ -43,7 +43,7 @@ func (b *backend) design(ctx context.Context, spec backends.Spec, from origin) (
 	if err != nil {
 		return design{}, err
 	}
-	d := design{origin: from, encrypted: p.Encrypted, key: p.KMSKeyID, multi: shared(spec.Access.Modes)}
+	d := design{origin: from, encrypted: p.encryption(), key: p.KMSKeyID, multi: shared(spec.Access.Modes)}
 	if err := checkAccess(accessOf(d.multi), spec.Access); err != nil {
 		return design{}, err
 	}

@@ -3,6 +3,8 @@ package ebs
 import (
 	"cmp"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
@@ -14,7 +16,7 @@ type Parameters struct {
 	AutoIOPS   bool   `param:"allowAutoIOPSPerGBIncrease" alias:"allowautoiopspergbincrease" doc:"With iopsPerGB: give a small volume the least that its type can have instead of refusing it."`
 	Throughput int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
 	Encrypted  *bool  `param:"encrypted" doc:"Whether the volume is encrypted. Without it the account's default holds."`
-	KMSKeyID   string `param:"kmsKeyId" alias:"kmskeyid" doc:"KMS key of an encrypted volume; without it the account's default."`
+	KMSKeyID   string `param:"kmsKeyId" alias:"kmskeyid" doc:"KMS key of the volume, which is encrypted then; without it the account's default."`
 	Tags
 }
 
@@ -55,10 +57,20 @@ func (p *Parameters) Validate() error {
 	case p.AutoIOPS && p.IOPSPerGB == 0:
 		return backends.Errorf(backends.Invalid,
 			"allowAutoIOPSPerGBIncrease goes with iopsPerGB only: give that too or leave it out")
-	case p.KMSKeyID != "" && (p.Encrypted == nil || !*p.Encrypted):
-		return backends.Errorf(backends.Invalid, "kmsKeyId goes with encrypted volumes only: give encrypted: \"true\" too")
+	case p.KMSKeyID != "" && p.Encrypted != nil && !*p.Encrypted:
+		return backends.Errorf(backends.Invalid,
+			"kmsKeyId goes with encrypted volumes only: leave it out, or leave encrypted: \"false\" out")
 	}
 	return nil
+}
+
+// encryption returns whether the volume is encrypted, or nil for the account's default. As in aws-ebs-csi-driver, a key
+// implies it.
+func (p *Parameters) encryption() *bool {
+	if p.KMSKeyID != "" {
+		return aws.Bool(true)
+	}
+	return p.Encrypted
 }
 
 func parametersOf(value any) (Parameters, error) {

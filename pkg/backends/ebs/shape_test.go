@@ -87,13 +87,34 @@ func defaultSizeWithout(source int64) int64 {
 
 func TestParametersExcludeEachOther(t *testing.T) {
 	for _, values := range []map[string]string{
-		{"iops": "3000", "iopsPerGB": "10"}, {"allowAutoIOPSPerGBIncrease": "true"}, {"kmsKeyId": "key"},
+		{"iops": "3000", "iopsPerGB": "10"}, {"allowAutoIOPSPerGBIncrease": "true"},
 		{"kmsKeyId": "key", "encrypted": "false"},
 		{"type": "gp4"}, {"blockSize": "4096"}, {"throughput": "100"}, {"iops": "fast"},
 	} {
 		var p Parameters
 		if err := params.Decode(values, &p); !backends.Is(err, backends.Invalid) {
 			t.Errorf("%v: got %v, want Invalid", values, err)
+		}
+	}
+}
+
+// TestKeyImpliesEncryption: EC2 refuses a key without encryption (CreateVolume, KmsKeyId).
+func TestKeyImpliesEncryption(t *testing.T) {
+	for _, row := range []struct {
+		values map[string]string
+		want   *bool
+	}{
+		{map[string]string{}, nil},
+		{map[string]string{"encrypted": "false"}, ptr(false)},
+		{map[string]string{"encrypted": "true"}, ptr(true)},
+		{map[string]string{"kmsKeyId": "key"}, ptr(true)},
+		{map[string]string{"kmsKeyId": "key", "encrypted": "true"}, ptr(true)},
+	} {
+		var p Parameters
+		err := params.Decode(row.values, &p)
+		have := p.encryption()
+		if err != nil || (have == nil) != (row.want == nil) || have != nil && *have != *row.want {
+			t.Errorf("%v: got %v, %v", row.values, have, err)
 		}
 	}
 }
