@@ -34,7 +34,7 @@ type Tags struct {
 
 // Mutable are the parameters of a VolumeAttributesClass.
 type Mutable struct {
-	Type       *string `param:"type" enum:"gp2|gp3|io1|io2|st1|sc1|standard" doc:"Volume type."`
+	Type       *string `param:"type" alias:"volumeType" enum:"gp2|gp3|io1|io2|st1|sc1|standard" doc:"Volume type."`
 	IOPS       *int64  `param:"iops" min:"100" max:"256000" doc:"Provisioned operations per second, for gp3, io1 and io2."`
 	Throughput *int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
 }

@@ -119,6 +119,16 @@ func TestKeyImpliesEncryption(t *testing.T) {
 	}
 }
 
+// TestVolumeTypeHasTwoKeys: aws-ebs-csi-driver keeps the older key of a VolumeAttributesClass as well.
+func TestVolumeTypeHasTwoKeys(t *testing.T) {
+	for _, key := range []string{"type", "volumeType"} {
+		var m Mutable
+		if err := params.Decode(map[string]string{key: "io2"}, &m); err != nil || m.Type == nil || *m.Type != "io2" {
+			t.Errorf("%s: got %+v, %v", key, m, err)
+		}
+	}
+}
+
 func TestTagValues(t *testing.T) {
 	for _, text := range []string{"", "pvc-1", "PVC/1=a+b@c_.", " pvc", "pvc ", "*", "a?b", `a\b`, "with\nnewline", "名前",
 		"base64:", "base64:cHZj", strings.Repeat("\x01", 185)} {
