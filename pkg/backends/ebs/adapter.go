@@ -93,12 +93,16 @@ func (a adapter) ours(ctx context.Context, volume string) error {
 }
 
 // refusal returns the error of a failed request that changes something. EC2 does not carry out a request that it
-// refused for its rate.
+// refused, for its rate or with a code that the driver does not know. Unavailable would mean that it may.
 func (a adapter) refusal(ctx context.Context, volume string, err error) error {
-	if throttled(err) {
-		return backends.Errorf(backends.Busy, "EC2 was asked too often: ask again: %w", ofEC2(err))
+	known := ofEC2(err)
+	switch {
+	case throttled(err):
+		return backends.Errorf(backends.Busy, "EC2 was asked too often: ask again: %w", known)
+	case backends.Is(known, backends.Unavailable) && !mayArrive(known):
+		return backends.Errorf(backends.Busy, "EC2 refuses the request: ask again: %w", known)
 	}
-	return a.b.orGone(ctx, volume, ofEC2(err))
+	return a.b.orGone(ctx, volume, known)
 }
 
 // noInstance is EC2's code for an instance that is gone, or not known everywhere yet.

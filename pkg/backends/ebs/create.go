@@ -136,7 +136,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 			if made, err = m.settle(ctx, v, token); err == nil && made != nil {
 				return made, nil
 			}
-		} else if backends.Is(err, backends.Unavailable) && !m.unsure {
+		} else if backends.Is(err, backends.Unavailable) && !turnedAway(err) && !m.unsure {
 			// One more try: with the same token it does no harm, and it saves the orchestrator's pause.
 			m.unsure = true
 			if ctx.Err() == nil {
@@ -152,7 +152,7 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 
 // answered records that a request may have created a volume: this one, or the one that has used the token before.
 func (m *making) answered(token string, err error) {
-	lost := backends.Is(err, backends.Unavailable) && !throttled(err)
+	lost := mayArrive(err)
 	if lost {
 		m.b.tokens.Lose(token)
 	}

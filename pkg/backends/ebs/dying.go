@@ -35,7 +35,7 @@ func (b *backend) final(id string, refusal error) error {
 
 // unanswered records a deletion request that got no answer.
 func (b *backend) unanswered(id string, err error) {
-	if backends.Is(err, backends.Unavailable) && !throttled(err) && !turnedAway(err) {
+	if mayArrive(err) {
 		b.dying.note(id, 0)
 	}
 }

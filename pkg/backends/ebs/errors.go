@@ -109,3 +109,8 @@ func turnedAway(err error) bool {
 	code := codeOf(err)
 	return ok && code != "" && code != "UnknownError" && answer.HTTPStatusCode()/100 == 4
 }
+
+// mayArrive reports whether a failed request may have had its effect, or may still have it.
+func mayArrive(err error) bool {
+	return backends.Is(err, backends.Unavailable) && !throttled(err) && !turnedAway(err)
+}

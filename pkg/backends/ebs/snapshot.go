@@ -78,7 +78,7 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 			TagSpecifications: specification(types.ResourceTypeSnapshot, tags)})
 	})
 	asked := b.orGone(ctx, spec.Volume, ofEC2(err))
-	if asked != nil && (!backends.Is(asked, backends.Unavailable) || throttled(asked)) {
+	if asked != nil && !mayArrive(asked) {
 		return nil, false, asked
 	}
 	taken, err := b.appeared(ctx, spec.Name, out)

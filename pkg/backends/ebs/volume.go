@@ -143,7 +143,7 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 		return err
 	}
 	err = b.askDelete(ctx, handle)
-	if backends.Is(err, backends.Unavailable) && !throttled(err) && ctx.Err() == nil {
+	if mayArrive(err) && ctx.Err() == nil {
 		// The answer may have been lost. Repeating the request does no harm while the volume is this cluster's.
 		if _, err = b.ours(ctx, handle); err == nil {
 			err = b.askDelete(ctx, handle)
