@@ -286,6 +286,45 @@ func TestDisksPolicy(t *testing.T) {
 	}
 }
 
+// TestDisksPolicyPools checks that a worker of found disks cannot write the pools of its node, which the worker of
+// local volumes reports.
+func TestDisksPolicyPools(t *testing.T) {
+	found := policies(t, kustomized(t, disksFolder), "nodestorages", "*")
+	if len(found) != 1 {
+		t.Fatalf("%d policies are in force, want one", len(found))
+	}
+	who := &user.DefaultInfo{Name: disksWorker,
+		Extra: map[string][]string{"authentication.kubernetes.io/node-name": {"a"}}}
+	status := func(room ...string) map[string]any {
+		fields := map[string]any{"found": int64(len(room))}
+		for _, bytes := range room {
+			fields["pools"] = []any{map[string]any{"name": "image", "type": "image", "available": bytes}}
+		}
+		return map[string]any{"status": fields}
+	}
+	none := map[string]any{"status": map[string]any{"pools": []any{}}}
+	const says = "leaves the pools"
+	for name, c := range map[string]struct {
+		from, to map[string]any
+		says     string // empty if it is allowed
+	}{
+		"its first report":         {map[string]any{}, status(), ""},
+		"a report without pools":   {status(), status(), ""},
+		"a report beside pools":    {status("1Gi"), status("1Gi"), ""},
+		"an empty list of pools":   {none, status(), ""},
+		"more room":                {status("1Gi"), status("9Gi"), says},
+		"a pool of its own":        {status(), status("9Gi"), says},
+		"a pool in its first":      {map[string]any{}, status("9Gi"), says},
+		"no pools":                 {status("1Gi"), status(), says},
+		"no status, beside a pool": {status("1Gi"), map[string]any{}, says},
+	} {
+		said := refusalOfOwn(t, found[0], who, admission.Update, "status", "NodeStorage", c.from, c.to)
+		if (said == "") != (c.says == "") || !strings.Contains(said, c.says) {
+			t.Errorf("%s: the policy says %q, want %q in it", name, said, c.says)
+		}
+	}
+}
+
 // TestDisksPolicyFollows checks that the policy also restricts the workers of an overlay that changes the
 // installation's namespace or names.
 func TestDisksPolicyFollows(t *testing.T) {

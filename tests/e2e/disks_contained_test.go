@@ -84,6 +84,7 @@ func (h thief) attempts() map[string]func() error {
 		"an offer in its own spec":                  func() error { return h.write(h.Node, nil) },
 		"a patch of its own spec":                   own(`{"spec":{"offers":null}}`),
 		"another node's spec":                       func() error { return h.write(otherNode, nil) },
+		"the pools of its own node":                 func() error { return h.writeStatus(h.Node, h.addPool) },
 		"an annotation that gives up its volumes":   own(`{"metadata":{"annotations":{"stowage.dev/forget":"true"}}}`),
 		"an annotation that has another node wiped": other(`{"metadata":{"annotations":{"stowage.dev/reclaim":"disk-1"}}}`),
 		"the finalizer of its own object":           own(`{"metadata":{"finalizers":null}}`),
@@ -120,6 +121,12 @@ func (h thief) attempts() map[string]func() error {
 		"NodeStorages of another namespace": h.list("nodestorages", "stowage.dev/v1alpha1", h.Namespace),
 		"NodeStorages of the whole cluster": h.list("nodestorages", "stowage.dev/v1alpha1", ""),
 	}
+}
+
+// addPool adds a pool to a NodeStorage, which only the worker of local volumes may.
+func (h thief) addPool(s *unstructured.Unstructured) {
+	pool := map[string]any{"name": "stolen", "type": "image", "available": "1Gi"}
+	h.Must(unstructured.SetNestedSlice(s.Object, []any{pool}, "status", "pools"))
 }
 
 // allowed writes the status of its own node's object along with changes to every other part, which have no effect.
