@@ -29,10 +29,8 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 			return err
 		}
 	}
-	for _, o := range a.create {
-		if err := a.bear(v.storage, r.create(ctx, v, o)); err != nil {
-			return err
-		}
+	if err := r.createAll(ctx, v, a); err != nil {
+		return err
 	}
 	if !a.over || len(a.refused) > 0 {
 		return errors.Join(a.refused...)
@@ -68,6 +66,21 @@ func (r *reconciler) saveSpec(ctx context.Context, v *view, a *actions) error {
 	return r.write.Update(ctx, storage)
 }
 
+// createAll creates PersistentVolumes.
+func (r *reconciler) createAll(ctx context.Context, v *view, a *actions) error {
+	for _, o := range a.create {
+		if err := a.bear(v.storage, r.create(ctx, v, o)); err != nil {
+			return err
+		}
+	}
+	for _, o := range a.occupy {
+		if err := a.bear(v.storage, r.occupy(ctx, v, o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // create creates the PersistentVolume of an offer. Unless the creation is known to have failed, the object may exist
 // now or soon. It is then created again under the same name until it is seen: giving up the name would wipe or retain
 // the volume for no reason.
@@ -80,6 +93,16 @@ func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer
 		r.see(node, o.PersistentVolume)
 	case isRefusal(err):
 		r.expect(node, v.births[o.PersistentVolume], o.PersistentVolume)
+	}
+	return err
+}
+
+// occupy creates the PersistentVolume of an offer for a claim that does not exist. Kubernetes calls it Released, so the
+// master deletes it and has its volume wiped, as any other.
+func (r *reconciler) occupy(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
+	err := r.write.Create(ctx, reserved(persistentVolume(v.storage.Name, v.hostname, o), r.Namespace))
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		r.see(v.storage.Name, o.PersistentVolume)
 	}
 	return err
 }

@@ -19,5 +19,6 @@
 //   - The ID of a deletion names the object whose deletion it follows: an earlier wipe is no proof.
 //   - No two volumes are offered at the same path, and no volume is wiped at the path of another's offer.
 //   - A volume is wiped while its PersistentVolume is being deleted and names a claim that is gone, so that no claim
-//     can be bound to it.
+//     can be bound to it. An offer without a PersistentVolume gets one for that: it keeps its name from a master that
+//     creates it late.
 package nodestorage

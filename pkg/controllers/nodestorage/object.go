@@ -61,7 +61,7 @@ func (p *planner) withoutObject(o *v1alpha1.VolumeOffer) {
 	case isKept:
 		o.Retained = true
 	default:
-		p.delete(o.Volume, o.WipePolicy, ofNothing)
+		p.fence(o)
 	}
 	if !p.dropped[o.Volume] {
 		p.tellMoved(o, nil)

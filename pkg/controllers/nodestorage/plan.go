@@ -39,6 +39,7 @@ type actions struct {
 	spec    *v1alpha1.NodeStorageSpec  // to be written, or nil
 	reclaim string                     // the remaining value of the operator's annotation, written with the spec
 	create  []v1alpha1.VolumeOffer     // create the PersistentVolumes of these offers
+	occupy  []v1alpha1.VolumeOffer     // create those of these, so that no claim can be bound to them
 	reserve []*corev1.PersistentVolume // no claim may be bound to these any longer
 	remove  []*corev1.PersistentVolume // delete these; the finalizer keeps them
 	release []*corev1.PersistentVolume // remove the finalizer from these

@@ -117,6 +117,9 @@ func volume(phase corev1.PersistentVolumePhase, changes ...func(*corev1.Persiste
 func placed(pv *corev1.PersistentVolume)  { pv.Spec.Local.Path = place }
 func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{} }
 func loose(pv *corev1.PersistentVolume)   { pv.Finalizers = nil }
+func nobodys(pv *corev1.PersistentVolume) {
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: nobody, UID: "c"}
+}
 func kept(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
 }
@@ -159,8 +162,10 @@ func retiring(v *view) { gone(v); ending(v) }
 func (a actions) described() string {
 	var words []string
 	say := func(format string, args ...any) { words = append(words, fmt.Sprintf(format, args...)) }
-	for _, o := range a.create {
-		say("create %s", o.PersistentVolume)
+	for verb, list := range map[string][]v1alpha1.VolumeOffer{"create": a.create, "occupy": a.occupy} {
+		for _, o := range list {
+			say("%s %s", verb, o.PersistentVolume)
+		}
 	}
 	for verb, list := range map[string][]*corev1.PersistentVolume{"reserve": a.reserve, "remove": a.remove,
 		"release": a.release} {
@@ -301,15 +306,19 @@ func TestPlan(t *testing.T) {
 		"offered by another, and in use":              {sights{offer(), proven, found("InUse")}, "write"},
 		"offered by another, and not blank":           {sights{offer(keeps), proven, found("NotBlank")}, "write"},
 		"offered by another, and cannot be looked at": {sights{offer(), proven, found("Unusable")}, "write"},
-		"offered by another, and found free": {sights{offer(), proven, found("Offered")},
-			"write offer:disk-1 wipe:disk-1:zero:absent"},
-		"offered, and not in the cache": {sights{offer()}, "ask local-1"},
-		"offered, and gone":             {sights{offer(), proven}, "write offer:disk-1 wipe:disk-1:zero:absent"},
-		"gone, of the policy Retain":    {sights{offer(keeps), proven}, "tell Retained, write offer:disk-1:retained"},
-		"gone, and retained":            {sights{offer(keeps, retained), proven}, "tell Retained"},
-		"gone, and being wiped":         {sights{offer(), proven, deletion(other, "InProgress")}, ""},
-		"gone, and the wipe fails":      {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
-		"gone, and wiped":               {sights{offer(), proven, deletion(other, "Complete")}, "write"},
+		"offered by another, and found free":          {sights{offer(), proven, found("Offered")}, "occupy local-1"},
+		"offered, and not in the cache":               {sights{offer()}, "ask local-1"},
+		"offered, and gone":                           {sights{offer(), proven}, "occupy local-1"},
+		"offered, and gone, by an old view":           {sights{offer(), proven, stale}, "recheck"},
+		"made for nobody a moment ago":                {sights{offer(), volume("Available", nobodys)}, ""},
+		"made for nobody":                             {sights{offer(), volume("Released", nobodys)}, "remove local-1"},
+		"made for nobody, and deleted": {sights{offer(), volume("Released", nobodys, deleted)},
+			"write offer:disk-1 wipe:disk-1:zero:0a1b"},
+		"gone, of the policy Retain": {sights{offer(keeps), proven}, "tell Retained, write offer:disk-1:retained"},
+		"gone, and retained":         {sights{offer(keeps, retained), proven}, "tell Retained"},
+		"gone, and being wiped":      {sights{offer(), proven, deletion(other, "InProgress")}, ""},
+		"gone, and the wipe fails":   {sights{offer(), proven, deletion(other, "Error")}, "tell WipeFailed"},
+		"gone, and wiped":            {sights{offer(), proven, deletion(other, "Complete")}, "write"},
 		"gone, wiped, and found blank already": {sights{offer(), proven, deletion(other, "Complete"), found("Available")},
 			"write"},
 		"a Complete of another volume": {sights{offer(), proven,

@@ -118,10 +118,11 @@ func TestTwoMastersOneOffer(t *testing.T) {
 }
 
 // TestLateCreate checks a master that loses its lease after writing an offer, and creates the PersistentVolume when the
-// other master has already requested a wipe of the disk, or has offered it again. After the leader's next
-// reconciliation no claim can be bound to the late PersistentVolume, and the volume stays offered by the other.
+// other master has already requested a wipe of the disk, or has offered it again. During the wipe the name is taken, so
+// that no claim is ever bound to the disk. Later no claim can be bound to the late PersistentVolume after the leader's
+// next reconciliation, and the volume stays offered by the other.
 func TestLateCreate(t *testing.T) {
-	for _, when := range []string{"wiping", "offered anew"} {
+	for when, isWiped := range map[string]bool{"wiping": false, "offered anew": true} {
 		t.Run(when, func(t *testing.T) {
 			s := newSimulation(t, 1, 0)
 			s.settle(0, 2)
@@ -139,19 +140,22 @@ func TestLateCreate(t *testing.T) {
 			s.settle(0, 1)
 			s.report()
 			s.try(1) //nolint:errcheck // It hangs.
-			s.settle(1, 2)
-			if when == "offered anew" {
-				s.report()
-				s.settle(1, 1)
-				s.report()
+			for range 6 {
+				s.happen(true)
 				s.settle(1, 2)
-				s.report()
-				s.settle(1, 2)
+				if isWiped {
+					s.report()
+				}
 			}
 			if len(late) != 1 {
 				t.Fatalf("%d creations hang, want one: the first ends the turn", len(late))
 			}
-			s.must(s.api.Create(t.Context(), late[0]))
+			err := s.api.Create(t.Context(), late[0])
+			if wipes := s.storage().Spec.DeleteOperations; isWiped {
+				s.must(err)
+			} else if len(wipes) != disks || !apierrors.IsAlreadyExists(err) {
+				t.Fatalf("while %+v are requested, %s is created late: %v", wipes, late[0].Name, err)
+			}
 			s.settle(1, 1)
 			s.check()
 			for range 8 {
