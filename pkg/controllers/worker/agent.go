@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -40,19 +42,29 @@ type Options struct {
 
 // Add adds the agent to m. The cache of m must only have the node's NodeStorage.
 func Add(m ctrl.Manager, o Options) error {
-	a := &agent{Options: o, client: m.GetClient(), changes: make(chan event.GenericEvent, 1)}
+	a := &agent{Options: o, client: m.GetClient(), live: m.GetAPIReader(), changes: make(chan event.GenericEvent, 1)}
 	if err := m.Add(a); err != nil {
 		return err
 	}
 	return ctrl.NewControllerManagedBy(m).Named("worker").For(&v1alpha1.NodeStorage{}).
+		WithOptions(controller.Options{RateLimiter: pauses()}).
 		WatchesRawSource(source.Channel(a.changes, handler.Funcs{GenericFunc: a.enqueue})).Complete(a)
+}
+
+// pauses returns the limiter for retries after an error. The default grows to a quarter of an hour, in which a worker
+// would pass nothing on although the API server is back.
+func pauses() workqueue.TypedRateLimiter[ctrl.Request] {
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[ctrl.Request](100*time.Millisecond, time.Minute)
 }
 
 // agent synchronizes the node's disks and its NodeStorage.
 type agent struct {
 	Options
 	client  client.Client
+	live    client.Reader // bypasses the cache
 	changes chan event.GenericEvent
+	// isCurrent reports whether the cache is at least as new as the API server was once in the life of this process.
+	isCurrent bool
 }
 
 // Start polls for changes of the disks until the context ends.
@@ -93,6 +105,12 @@ func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if err := a.client.Get(ctx, request.NamespacedName, object); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err) // The master creates it.
 	}
+	if err := a.catchUp(ctx, object); err != nil {
+		return ctrl.Result{}, err
+	}
+	if !a.isCurrent {
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
 	after := a.ask(ctx, object)
 	if equality.Semantic.DeepEqual(object.Status, after) {
 		return ctrl.Result{}, nil
@@ -104,6 +122,22 @@ func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(err)
+}
+
+// catchUp compares an object of the cache with the API server's, until they once agree. The cache of a new process may
+// begin with an older state than the last one that an earlier process passed on. A wipe that was withdrawn in between
+// would begin anew, on a volume that may be in use by now. After its first state, a cache does not go back.
+func (a *agent) catchUp(ctx context.Context, cached *v1alpha1.NodeStorage) error {
+	if a.isCurrent {
+		return nil
+	}
+	var now v1alpha1.NodeStorageList // The agent has no right to get one.
+	err := a.live.List(ctx, &now, client.InNamespace(a.Namespace), client.MatchingFields{"metadata.name": a.Node})
+	if err != nil {
+		return fmt.Errorf("read the NodeStorage of node %s past the cache: %w", a.Node, err)
+	}
+	a.isCurrent = len(now.Items) == 1 && now.Items[0].UID == cached.UID && now.Items[0].Generation <= cached.Generation
+	return nil
 }
 
 // ask passes on the spec and returns the new status.

@@ -55,9 +55,11 @@ func newScene(t *testing.T) *scene {
 	mine.Spec.DeleteOperations = []v1alpha1.DeleteRequest{{ID: "d-1", Volume: "disk-b", Policy: v1alpha1.WipeShred}}
 	s := &scene{T: t, disks: &node{}}
 	s.api = fake.NewClientBuilder().WithScheme(scheme).WithObjects(mine,
-		object("two")).WithStatusSubresource(&v1alpha1.NodeStorage{}).Build()
+		object("two")).WithStatusSubresource(&v1alpha1.NodeStorage{}).
+		WithIndex(&v1alpha1.NodeStorage{}, "metadata.name", func(o client.Object) []string { return []string{o.GetName()} }).
+		Build()
 	s.agent = &agent{Options: Options{Node: "one", Namespace: "stowage-system", Disks: s.disks,
-		Log: slog.New(slog.DiscardHandler)}, client: s.api}
+		Log: slog.New(slog.DiscardHandler)}, client: s.api, live: s.api}
 	return s
 }
 
@@ -120,6 +122,44 @@ func TestDisksAreAway(t *testing.T) {
 	ready := o.Status.Conditions[0]
 	if len(o.Status.LocalVolumes) != 1 || ready.Status != metav1.ConditionFalse || ready.Reason != reasonUnreachable {
 		t.Errorf("the status is %+v", o.Status)
+	}
+}
+
+// server is an API server whose NodeStorages the cache does not have yet.
+type server struct {
+	client.Reader
+	now []v1alpha1.NodeStorage
+}
+
+func (s *server) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	list.(*v1alpha1.NodeStorageList).Items = s.now
+	return nil
+}
+
+// TestOldCache checks that a new agent passes on no spec from before its start: a wipe in it may have been withdrawn.
+func TestOldCache(t *testing.T) {
+	for name, now := range map[string][]v1alpha1.NodeStorage{
+		"the spec has changed":    {{ObjectMeta: metav1.ObjectMeta{Generation: 1}}},
+		"the object was replaced": {{ObjectMeta: metav1.ObjectMeta{UID: "another"}}},
+		"the object was removed":  nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, live := newScene(t), &server{now: now}
+			s.agent.live = live
+			key := types.NamespacedName{Namespace: "stowage-system", Name: "one"}
+			result, err := s.agent.Reconcile(t.Context(), ctrl.Request{NamespacedName: key})
+			if w := s.disks.wanted; err != nil || result.RequeueAfter == 0 || len(w.Offers)+len(w.Deletions) > 0 {
+				t.Errorf("the disks were told %+v, and it looks again in %v: %v", w, result.RequeueAfter, err)
+			}
+			live.now = []v1alpha1.NodeStorage{{}}
+			if s.look("one"); len(s.disks.wanted.Deletions) != 1 {
+				t.Errorf("with the API server's state in the cache, the disks were told %+v", s.disks.wanted)
+			}
+			live.now, s.disks.wanted = now, report.Wanted{}
+			if s.look("one"); len(s.disks.wanted.Deletions) != 1 {
+				t.Errorf("when the cache is behind for a moment, the disks were told %+v", s.disks.wanted)
+			}
+		})
 	}
 }
 
