@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/params"
@@ -37,7 +40,7 @@ func (m *Master) choose(ctx context.Context, spec backends.Spec, node string, fu
 	allows := func(place backends.Topology) bool {
 		return spec.Topology.Allows(place) && (node == "" || place[m.TopologyKey] == node)
 	}
-	all, lacking, err := m.candidates(ctx, wanted, allows)
+	all, lacking, err := m.candidates(ctx, wanted, cmp.Or(node, m.onlyNode(spec.Topology)), allows)
 	if err != nil {
 		return candidate{}, err
 	}
@@ -89,20 +92,29 @@ func poolOf(parameters any) (string, error) {
 	return "", backends.Errorf(backends.Invalid, "the parameters are a %T, which names no pool", parameters)
 }
 
-// candidates returns the pools of the name on the allowed nodes, and by node why some cannot be used.
-func (m *Master) candidates(ctx context.Context, pool string, allows func(backends.Topology) bool) (
+// onlyNode returns the only node that meets the requirement, or "" if several nodes may.
+func (m *Master) onlyNode(where backends.TopologyRequirement) string {
+	if len(where.Requisite) != 1 {
+		return ""
+	}
+	return where.Requisite[0][m.TopologyKey]
+}
+
+// candidates returns the pools of the name on the allowed nodes, and by node why some cannot be used. If only is not
+// empty, no other node is allowed, and candidates reads no other node's objects.
+func (m *Master) candidates(ctx context.Context, pool, only string, allows func(backends.Topology) bool) (
 	all []candidate, lacking map[string]string, err error) {
-	var nodes v1alpha1.NodeStorageList
-	if err := m.list(ctx, m.cache, &nodes); err != nil {
+	nodes, err := m.storages(ctx, only)
+	if err != nil {
 		return nil, nil, err
 	}
-	underWay, err := m.underWay(ctx, pool)
+	underWay, err := m.underWay(ctx, pool, only)
 	if err != nil {
 		return nil, nil, err
 	}
 	lacking = map[string]string{}
-	for i := range nodes.Items {
-		node := &nodes.Items[i]
+	for i := range nodes {
+		node := &nodes[i]
 		if !allows(m.place(node.Name)) || node.DeletionTimestamp != nil {
 			continue
 		}
@@ -123,6 +135,21 @@ func (m *Master) candidates(ctx context.Context, pool string, allows func(backen
 		all = append(all, c)
 	}
 	return all, lacking, nil
+}
+
+// storages returns the NodeStorages of all nodes, or that of one node if it is not empty. They must not be changed.
+func (m *Master) storages(ctx context.Context, only string) ([]v1alpha1.NodeStorage, error) {
+	if only == "" {
+		var all v1alpha1.NodeStorageList
+		err := m.list(ctx, m.cache, &all)
+		return all.Items, err
+	}
+	one := make([]v1alpha1.NodeStorage, 1)
+	err := m.cache.Get(ctx, client.ObjectKey{Namespace: m.Namespace, Name: only}, &one[0])
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return one, unreachable(err)
 }
 
 // compareSilence sorts nodes that recently did not begin an order after all others.
@@ -148,9 +175,13 @@ func (m *Master) rank(node string, where backends.TopologyRequirement) int {
 
 // underWay returns, by node, the bytes of volumes under way in the pool that the node's report may not include yet.
 // Some of them may never be created, so the result only affects the order of nodes. The node decides: if it refuses,
-// another is asked.
-func (m *Master) underWay(ctx context.Context, pool string) (map[string]int64, error) {
-	volumes, err := m.volumes.all(ctx)
+// another is asked. If only is not empty, the result has no other node.
+func (m *Master) underWay(ctx context.Context, pool, only string) (map[string]int64, error) {
+	var which []client.ListOption
+	if only != "" {
+		which = append(which, client.MatchingFields{nodeIndex: only})
+	}
+	volumes, err := m.volumes.all(ctx, which...)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +213,8 @@ func noRoom(pool string, least int64, lacking map[string]string) error {
 		pool, strings.Join(all, "; "))
 }
 
-// Capacity returns the room of the pools that match the query. A node whose worker is silent offers none.
+// Capacity returns the room of the pools that match the query. A node whose worker is silent offers none. A query
+// about a node reads that node's objects only: csi-provisioner asks for each class on each node.
 func (m *Master) Capacity(ctx context.Context, query backends.CapacityQuery) (backends.Capacity, error) {
 	var sum backends.Capacity
 	pool, err := poolOf(query.Parameters)
@@ -190,7 +222,7 @@ func (m *Master) Capacity(ctx context.Context, query backends.CapacityQuery) (ba
 		return sum, err
 	}
 	within := func(place backends.Topology) bool { return place.Within(query.Topology) }
-	all, lacking, err := m.candidates(ctx, pool, within)
+	all, lacking, err := m.candidates(ctx, pool, query.Topology[m.TopologyKey], within)
 	for _, c := range all {
 		if lacking[c.node] != "" || c.room <= 0 || m.silence.isSilent(c.node) ||
 			m.Access(c.pool.Type).Check(query.Access) != nil {

@@ -21,12 +21,25 @@ const (
 	shardDigits = 2
 )
 
-// Index makes a cache find LocalVolumes, LocalSnapshots and LocalSnapshotGroups by shard, as the cache of New must.
+// nodeIndex finds the LocalVolumes of a node, so that a decision about one node does not read those of all.
+const nodeIndex = "node"
+
+// Index makes a cache find LocalVolumes, LocalSnapshots and LocalSnapshotGroups by shard, and LocalVolumes by node, as
+// the cache of New must.
 func Index(ctx context.Context, cache client.FieldIndexer) error {
 	byName := func(o client.Object) []string { return []string{shardOf(o.GetName())} }
 	return errors.Join(cache.IndexField(ctx, &v1alpha1.LocalVolume{}, shardIndex, byName),
+		cache.IndexField(ctx, &v1alpha1.LocalVolume{}, nodeIndex, nodesOf),
 		cache.IndexField(ctx, &v1alpha1.LocalSnapshot{}, shardIndex, byName),
 		cache.IndexField(ctx, &v1alpha1.LocalSnapshotGroup{}, shardIndex, shardsOfMembers))
+}
+
+// nodesOf returns the node of a LocalVolume.
+func nodesOf(o client.Object) []string {
+	if volume, ok := o.(*v1alpha1.LocalVolume); ok {
+		return []string{volume.Spec.Node}
+	}
+	return nil
 }
 
 // shardsOfMembers returns the shards of the snapshots in a group.
