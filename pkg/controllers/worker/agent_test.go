@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -122,6 +123,28 @@ func TestDisksAreAway(t *testing.T) {
 	ready := o.Status.Conditions[0]
 	if len(o.Status.LocalVolumes) != 1 || ready.Status != metav1.ConditionFalse || ready.Reason != reasonUnreachable {
 		t.Errorf("the status is %+v", o.Status)
+	}
+}
+
+// TestDisksRestart checks that the last reported volumes stay until a restarted process has looked at the disks: its
+// empty list does not mean that they are gone.
+func TestDisksRestart(t *testing.T) {
+	s := newScene(t)
+	s.disks.state.Volumes = []report.Volume{
+		{Name: "disk-a", Mode: report.Block, State: report.Offered},
+		{Name: "disk-b", Mode: report.Block, State: report.Available},
+	}
+	before := s.look("one").Status
+	s.disks.state = report.State{Problem: "the disks were not looked at yet",
+		Deletions: []report.Deletion{{ID: "d-1", Volume: "disk-b", State: report.Requested}}}
+	after := s.look("one").Status
+	if !reflect.DeepEqual(after.LocalVolumes, before.LocalVolumes) || after.Found != 2 || after.Available != 1 ||
+		after.Offered != 1 || after.Deleting != 1 || after.Conditions[0].Reason != reasonProblem {
+		t.Errorf("before it has looked, the status is %+v", after)
+	}
+	s.disks.state.Problem = ""
+	if after := s.look("one").Status; len(after.LocalVolumes) > 0 || after.Found+after.Available+after.Offered > 0 {
+		t.Errorf("when it has looked and found nothing, the status is %+v", after)
 	}
 }
 

@@ -31,9 +31,14 @@ func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
 	return w
 }
 
-// status returns the status for the disks' state. Conditions keep the time of their last change.
+// status returns the status for the disks' state. Conditions keep the time of their last change. A process that opens
+// disks and has not looked at them since its start knows none. The volumes of the last look stay until it has: the
+// master gives up an absent volume if its operator once named it as gone for good.
 func status(before v1alpha1.NodeStorageStatus, state report.State) v1alpha1.NodeStorageStatus {
 	s := v1alpha1.NodeStorageStatus{Pools: before.Pools}
+	if state.Problem != "" && len(state.Volumes) == 0 {
+		s.LocalVolumes, s.Available, s.Offered = before.LocalVolumes, before.Available, before.Offered
+	}
 	for _, v := range state.Volumes {
 		s.LocalVolumes = append(s.LocalVolumes, localVolume(v))
 		switch v.State {
