@@ -361,6 +361,6 @@ const (
 
 	// ForgetAnnotation of a NodeStorage, with the value "true", gives up bound volumes of a node that is gone. Else it
 	// names volumes, with commas between them, that are gone for good, or that are not to be wiped though
-	// ReclaimAnnotation named them.
+	// ReclaimAnnotation named them. None of these is offered.
 	ForgetAnnotation = "stowage.dev/forget"
 )

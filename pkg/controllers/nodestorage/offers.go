@@ -45,13 +45,17 @@ func (p *planner) choose(v v1alpha1.LocalVolumeStatus, isShared bool) (*class, e
 	return c, err
 }
 
-// mayOffer fails for a volume that an honest worker would not report, or that shares its path with another.
+// mayOffer fails for a volume that an honest worker would not report, that shares its path with another, or that the
+// operator gave up: when its disk is absent for a moment, the master would take it for gone for good.
 func (p *planner) mayOffer(v v1alpha1.LocalVolumeStatus, c *class, isShared bool) error {
 	if err := p.rules.check(v); err != nil {
 		return err
 	}
 	other := p.otherAt(v.Path, v.Name)
 	switch {
+	case p.isForgotten(v.Name):
+		return fmt.Errorf("volume %s (%s) is not offered, since the annotation %s names it: remove its name there to have it"+
+			" offered", v.Name, cmp.Or(v.Device, v.Path), v1alpha1.ForgetAnnotation)
 	case isShared:
 		return fmt.Errorf("the path of volume %s is %q, which another volume has too: neither is offered", v.Name, v.Path)
 	case other != "":

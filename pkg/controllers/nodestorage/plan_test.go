@@ -224,7 +224,11 @@ func TestPlan(t *testing.T) {
 		see  sights
 		want string
 	}{
-		"blank and unused":              {sights{found("Available")}, "write offer:disk-1:new"},
+		"blank and unused": {sights{found("Available")}, "write offer:disk-1:new"},
+		"blank, and given up before": {sights{found("Available"), annotated(v1alpha1.ForgetAnnotation, "disk-1")},
+			"tell NotOffered"},
+		"blank, and another is given up": {sights{found("Available"), annotated(v1alpha1.ForgetAnnotation, "disk-2")},
+			"write offer:disk-1:new"},
 		"holds something":               {sights{found("NotBlank")}, "tell NotOffered"},
 		"offered no more, as yet":       {sights{found("Offered")}, ""},
 		"dirty":                         {sights{found("Dirty")}, "tell NotOffered"},
