@@ -35,23 +35,29 @@ func (r *reconciler) expect(node string, b birth, names ...string) {
 	}
 }
 
-// expectNew remembers the offers of a written spec: the PersistentVolumes of new offers never existed.
-func (r *reconciler) expectNew(v *view, spec *v1alpha1.NodeStorageSpec) {
+// newVolumes returns the PersistentVolumes of a planned spec's new offers. They never existed: their names are new.
+func newVolumes(v *view, spec *v1alpha1.NodeStorageSpec) (all []string) {
 	before := map[string]bool{}
 	for _, o := range v.storage.Spec.Offers {
 		before[o.PersistentVolume] = true
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	births := map[string]birth{}
 	for _, o := range spec.Offers {
-		if b, is := r.births[v.storage.Name][o.PersistentVolume]; is {
-			births[o.PersistentVolume] = b
-		} else if !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil {
-			births[o.PersistentVolume] = untried
+		if !before[o.PersistentVolume] && v.volumes[o.PersistentVolume] == nil {
+			all = append(all, o.PersistentVolume)
 		}
 	}
-	r.births[v.storage.Name] = births
+	return all
+}
+
+// expectOnly forgets the PersistentVolumes that a written spec does not offer.
+func (r *reconciler) expectOnly(node string, spec *v1alpha1.NodeStorageSpec) {
+	offered := map[string]bool{}
+	for _, o := range spec.Offers {
+		offered[o.PersistentVolume] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.births[node], func(name string, _ birth) bool { return !offered[name] })
 }
 
 // see remembers that a PersistentVolume exists or existed: if it is absent later, its volume may hold data.

@@ -40,14 +40,16 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 	return r.write.Update(ctx, storage)
 }
 
-// save writes the spec, and remembers the new offers: their PersistentVolumes were never created.
+// save writes the spec. It first remembers that the PersistentVolumes of its new offers never existed, for the spec may
+// be written even if the write fails.
 func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
+	r.expect(v.storage.Name, untried, newVolumes(v, a.spec)...)
 	err := r.saveSpec(ctx, v, a)
 	if isOfOne(err) {
 		err = r.saveRest(ctx, v, a, err)
 	}
 	if err == nil {
-		r.expectNew(v, a.spec)
+		r.expectOnly(v.storage.Name, a.spec)
 	}
 	return err
 }

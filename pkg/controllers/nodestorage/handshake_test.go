@@ -2,6 +2,7 @@ package nodestorage
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,10 +59,7 @@ func TestFailedCreations(t *testing.T) {
 	} {
 		t.Run(string(policy), func(t *testing.T) {
 			s := newSimulation(t, 1, 0)
-			class := &storagev1.StorageClass{}
-			s.must(s.api.Get(t.Context(), client.ObjectKey{Name: "disks"}, class))
-			class.ReclaimPolicy = &policy
-			s.must(s.api.Update(t.Context(), class))
+			s.reclaim(policy)
 			for range 2 {
 				s.settle(0, 2)
 				s.report()
@@ -77,15 +75,64 @@ func TestFailedCreations(t *testing.T) {
 			}
 			s.masters[0].write = write
 			s.settle(0, 3)
-			spec := s.storage().Spec
-			for _, o := range spec.Offers {
-				if o.Retained {
-					t.Errorf("volume %s is retained", o.Volume)
-				}
-			}
-			if got := len(s.all()); got != disks || len(spec.DeleteOperations) > 0 {
-				t.Errorf("%d volumes are offered, and %v are wiped: want all offered", got, spec.DeleteOperations)
-			}
+			s.checkOffered()
 		})
+	}
+}
+
+// TestLostAnswer checks that offers are not given up if the answer to their write is lost, and the worker acknowledges
+// them before the master sees them: no process but this one has a reason to create their PersistentVolumes.
+func TestLostAnswer(t *testing.T) {
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{
+		corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := newSimulation(t, 1, 0)
+			s.reclaim(policy)
+			s.settle(0, 2)
+			s.report()
+			write := s.masters[0].write.(client.WithWatch)
+			s.masters[0].write = interceptor.NewClient(write, interceptor.Funcs{
+				Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
+					return errors.Join(c.Update(ctx, o, options...), errCut)
+				},
+			})
+			if err := s.try(1); !errors.Is(err, errCut) || len(s.storage().Spec.Offers) != disks {
+				t.Fatalf("the offers are %+v, and their write ends with %v", s.storage().Spec.Offers, err)
+			}
+			s.masters[0].write = write
+			s.report()
+			s.settle(0, 3)
+			s.checkOffered()
+		})
+	}
+}
+
+// reclaim sets the reclaim policy of the class.
+func (s *simulation) reclaim(policy corev1.PersistentVolumeReclaimPolicy) {
+	s.Helper()
+	class := &storagev1.StorageClass{}
+	s.must(s.api.Get(s.Context(), client.ObjectKey{Name: "disks"}, class))
+	class.ReclaimPolicy = &policy
+	s.must(s.api.Update(s.Context(), class))
+}
+
+// checkOffered checks that all disks have PersistentVolumes that claims can be bound to, and that none is retained or
+// wiped.
+func (s *simulation) checkOffered() {
+	s.Helper()
+	spec, usable := s.storage().Spec, 0
+	for _, o := range spec.Offers {
+		if o.Retained {
+			s.Errorf("volume %s is retained", o.Volume)
+		}
+	}
+	for _, pv := range s.all() {
+		if pv.DeletionTimestamp == nil && pv.Spec.ClaimRef == nil {
+			usable++
+		}
+	}
+	if usable != disks || len(spec.DeleteOperations) > 0 {
+		s.Errorf("%d volumes are offered, and %v are wiped: want all offered", usable, spec.DeleteOperations)
 	}
 }
