@@ -121,11 +121,16 @@ func (p *planner) leaving(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) 
 	}
 }
 
-// wipe requests a deletion after the object was deleted, and releases the object when the deletion is complete.
+// wipe requests a deletion after the object was deleted, and releases the object when the deletion is complete. A cache
+// that is behind proves nothing: somebody may have removed the object by force, and created one of its name that is in
+// use.
 func (p *planner) wipe(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	r := p.operation(o.Volume)
+	isRequested := r != nil && strings.HasPrefix(string(r.ID), string(pv.UID)+"-")
 	switch {
-	case r == nil || !strings.HasPrefix(string(r.ID), string(pv.UID)+"-"):
+	case !isRequested && !p.proven[pv.Name]:
+		p.ask = append(p.ask, pv.Name)
+	case !isRequested:
 		p.delete(o.Volume, o.WipePolicy, string(pv.UID))
 	case p.isComplete(r):
 		p.release = append(p.release, pv)

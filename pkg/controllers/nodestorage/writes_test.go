@@ -180,6 +180,42 @@ func TestLateCreate(t *testing.T) {
 	}
 }
 
+// TestReplacedByHand checks that no disk is wiped by the word of a cache that is behind: meanwhile its PersistentVolume
+// was removed by force, and another of the same name is bound.
+func TestReplacedByHand(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	for range 2 {
+		s.settle(0, 2)
+		s.report()
+	}
+	s.settle(0, 2)
+	s.report()
+	s.bind()
+	s.settle(0, 1)
+	s.see(0, 2)
+	for _, pv := range s.all() {
+		if pv.DeletionTimestamp == nil {
+			t.Fatalf("%s is not being deleted", pv.Name)
+		}
+		again := persistentVolume("node", "node", v1alpha1.VolumeOffer{PersistentVolume: pv.Name,
+			Volume: v1alpha1.VolumeName(pv.Annotations[v1alpha1.LocalVolumeAnnotation]), Path: pv.Spec.Local.Path})
+		pv.Finalizers = nil
+		s.must(client.IgnoreNotFound(s.api.Update(t.Context(), &pv)))
+		again.UID = "by-hand"
+		again.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "claim", UID: types.UID(pv.Name)}
+		s.must(s.api.Create(t.Context(), again))
+		s.phase(again, corev1.VolumeBound)
+	}
+	for range 2 {
+		_, err := s.masters[0].Reconcile(t.Context(),
+			ctrl.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "node"}})
+		s.must(err)
+	}
+	if wipes := s.storage().Spec.DeleteOperations; len(wipes) > 0 || len(s.all()) != disks {
+		t.Errorf("%+v are requested, of volumes that are bound", wipes)
+	}
+}
+
 // TestRefusedVolume checks that one event reports each PersistentVolume that is refused repeatedly, and each other
 // problem of the node.
 func TestRefusedVolume(t *testing.T) {
