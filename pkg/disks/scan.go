@@ -2,6 +2,7 @@ package disks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -51,7 +52,8 @@ func next(pauses []time.Duration) (<-chan time.Time, []time.Duration) {
 	return time.After(pauses[0]), pauses[1:]
 }
 
-// scanOnce looks once. If the look fails as a whole, the earlier result stays.
+// scanOnce looks once. If the look fails as a whole, the earlier result stays, except the links of disks that are gone:
+// another disk may have got the node of one.
 func (e *Engine) scanOnce(ctx context.Context) {
 	e.mu.Lock()
 	e.looks++
@@ -67,6 +69,9 @@ func (e *Engine) scanOnce(ctx context.Context) {
 	}
 	if err == nil {
 		err = e.link(ctx, found)
+	}
+	if err != nil { // A link that could not be changed may be stale, too.
+		err = errors.Join(err, e.unlinkOthers(ctx))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
