@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
@@ -102,6 +103,29 @@ func TestLostAnswer(t *testing.T) {
 			}
 			s.masters[0].write = write
 			s.report()
+			s.settle(0, 3)
+			s.checkOffered()
+		})
+	}
+}
+
+// TestNodeAwayMeanwhile checks that disks are neither retained nor wiped if their Node is missing for a moment before
+// their PersistentVolumes are created: a node that returns finds all unchanged.
+func TestNodeAwayMeanwhile(t *testing.T) {
+	for _, policy := range []corev1.PersistentVolumeReclaimPolicy{
+		corev1.PersistentVolumeReclaimRetain, corev1.PersistentVolumeReclaimDelete,
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			s := newSimulation(t, 1, 0)
+			s.reclaim(policy)
+			s.settle(0, 2)
+			s.report()
+			s.settle(0, 2)
+			s.report()
+			name := metav1.ObjectMeta{Name: "node"}
+			s.must(s.api.Delete(t.Context(), &corev1.Node{ObjectMeta: name}))
+			s.settle(0, 3)
+			s.must(s.api.Create(t.Context(), &corev1.Node{ObjectMeta: name}))
 			s.settle(0, 3)
 			s.checkOffered()
 		})

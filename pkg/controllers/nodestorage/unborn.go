@@ -10,6 +10,7 @@ import (
 func (p *planner) unborn(o *v1alpha1.VolumeOffer) {
 	now, isThere := p.found[o.Volume]
 	switch {
+	case p.labels == nil: // The node may return, and finds all unchanged.
 	case p.births[o.PersistentVolume] == uncertain:
 		p.deliver(o)
 	case p.isGivenUp(o.Volume):
