@@ -70,7 +70,9 @@ func (f found) install() {
 	workloads := []string{"deployment/stowage-disks-master", "daemonset/stowage-disks-worker", "daemonset/stowage-disks"}
 	f.T.Cleanup(func() {
 		ctx := context.Background()
-		args := append([]string{"delete", "--namespace=" + deployed.Namespace, "--ignore-not-found"}, workloads...)
+		// A master that still runs would create the objects again that forget removes.
+		args := append([]string{"delete", "--namespace=" + deployed.Namespace, "--ignore-not-found",
+			"--cascade=foreground"}, workloads...)
 		_, first := f.Kubectl(ctx, args...)
 		_, second := f.Kubectl(ctx, "delete", "storageclass", "stowage-disks", "stowage-disks-filesystem")
 		if err := errors.Join(first, second, f.forget(ctx)); err != nil {

@@ -8,12 +8,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// birth is this process's knowledge of a PersistentVolume that it must create.
+// birth is this process's knowledge of a PersistentVolume that it must create, or could not create.
 type birth int
 
 const (
 	untried   birth = iota + 1 // it never existed
 	uncertain                  // its creation was requested, and may have happened or still happen
+	barred                     // it was refused before a wipe, as it would be to every master
 )
 
 // birthsOf returns the PersistentVolumes of a node that this process must create.

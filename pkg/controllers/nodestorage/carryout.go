@@ -103,8 +103,11 @@ func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer
 // master deletes it and has its volume wiped, as any other.
 func (r *reconciler) occupy(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
 	err := r.write.Create(ctx, reserved(persistentVolume(v.storage.Name, v.hostname, o), r.Namespace))
-	if err == nil || apierrors.IsAlreadyExists(err) {
+	switch {
+	case err == nil, apierrors.IsAlreadyExists(err):
 		r.see(v.storage.Name, o.PersistentVolume)
+	case isOfOne(err):
+		r.expect(v.storage.Name, barred, o.PersistentVolume)
 	}
 	return err
 }

@@ -44,7 +44,8 @@ func (p *planner) withObject(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolum
 // isUnborn reports whether this process must still create the PersistentVolume of an offer. If a wipe of the volume was
 // requested, the object was created before.
 func (p *planner) isUnborn(o *v1alpha1.VolumeOffer) bool {
-	return p.births[o.PersistentVolume] > 0 && !p.isGone && p.operation(o.Volume) == nil
+	b := p.births[o.PersistentVolume]
+	return (b == untried || b == uncertain) && !p.isGone && p.operation(o.Volume) == nil
 }
 
 // withoutObject decides on an offer whose PersistentVolume does not exist: the volume may hold data, whoever removed

@@ -137,9 +137,10 @@ func full(v *view) {
 			Policy: v1alpha1.WipeZero})
 	}
 }
-func proven(v *view) { v.proven[name] = true }
-func unmade(v *view) { v.births[name] = untried }
-func tried(v *view)  { v.births[name] = uncertain }
+func proven(v *view)  { v.proven[name] = true }
+func unmade(v *view)  { v.births[name] = untried }
+func tried(v *view)   { v.births[name] = uncertain }
+func refused(v *view) { v.births[name] = barred }
 
 // labelled gives the node a hostname that is not its name, and counted sets the rivals with that hostname.
 func labelled(v *view) { v.hostname = "other" }
@@ -316,8 +317,10 @@ func TestPlan(t *testing.T) {
 		"offered, and not in the cache":               {sights{offer()}, "ask local-1"},
 		"offered, and gone":                           {sights{offer(), proven}, "occupy local-1"},
 		"offered, and gone, by an old view":           {sights{offer(), proven, stale}, "recheck"},
-		"made for nobody a moment ago":                {sights{offer(), volume("Available", nobodys)}, ""},
-		"made for nobody":                             {sights{offer(), volume("Released", nobodys)}, "remove local-1"},
+		"offered, gone, and refused": {sights{offer(), proven, refused},
+			"write offer:disk-1 wipe:disk-1:zero:absent"},
+		"made for nobody a moment ago": {sights{offer(), volume("Available", nobodys)}, ""},
+		"made for nobody":              {sights{offer(), volume("Released", nobodys)}, "remove local-1"},
 		"made for nobody, and deleted": {sights{offer(), volume("Released", nobodys, deleted), proven},
 			"write offer:disk-1 wipe:disk-1:zero:0a1b"},
 		"gone, of the policy Retain": {sights{offer(keeps), proven}, "tell Retained, write offer:disk-1:retained"},

@@ -94,6 +94,30 @@ func TestARefusalStopsNoOther(t *testing.T) {
 	}
 }
 
+// TestARefusedFence checks that a disk whose PersistentVolume was removed by force is wiped even if a policy refuses
+// the object that takes the name before the wipe.
+func TestARefusedFence(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	for range 2 {
+		s.settle(0, 2)
+		s.report()
+	}
+	s.settle(0, 2)
+	for _, pv := range s.all() {
+		pv.Finalizers = nil
+		s.must(s.api.Update(t.Context(), &pv))
+		s.must(s.api.Delete(t.Context(), &pv))
+	}
+	victim := s.refuse("create")
+	for range 6 {
+		s.happen(true)
+		s.try(2) //nolint:errcheck // The first creation is refused.
+	}
+	if wipes := s.storage().Spec.DeleteOperations; victim() == "" || len(wipes) != disks {
+		t.Errorf("%q was refused, and the wipes %+v are requested; want those of %d disks", victim(), wipes, disks)
+	}
+}
+
 // TestARefusedVolumeIsNotWiped checks that no wipe is requested for a volume whose second PersistentVolume cannot be
 // deleted, since a claim may be bound to it, and that another volume's wipe is requested.
 func TestARefusedVolumeIsNotWiped(t *testing.T) {

@@ -60,8 +60,13 @@ func (p *planner) wasUnborn(o *v1alpha1.VolumeOffer) bool {
 // fence plans to create the PersistentVolume of an offer that has none, for a claim that does not exist, before its
 // volume is wiped. Another master may have requested the creation, and the API server may carry it out at any time: a
 // claim could then be bound to a volume that is being wiped. Until the wipe is complete, the name is taken.
+//
+// If the API server refuses the object, for example because its path has left the directories of the policy, it refuses
+// every master's, and the wipe needs no fence.
 func (p *planner) fence(o *v1alpha1.VolumeOffer) {
 	switch {
+	case p.births[o.PersistentVolume] == barred:
+		p.delete(o.Volume, o.WipePolicy, ofNothing)
 	case !p.mayWipe(o.Volume):
 	case !p.isFresh: // Another master may have removed the offer, and offered the volume again.
 		p.recheck = true
