@@ -33,9 +33,9 @@ func gate() []step {
 		{name: "race", command: "make race-core", limit: 24 * time.Minute, tests: 1911}, // It compiles everything anew.
 		{name: "deploy", command: "make deploy-test", limit: 10 * time.Minute, tests: 509},
 		{name: "demo", command: "make demo", limit: 3 * time.Minute},
-		{name: "crash", command: "make crash KILLS=5", limit: 3 * time.Minute, tests: 11},
-		{name: "chaos", command: "make chaos", limit: 4 * time.Minute, tests: 50},
-		{name: "adversary", command: "make adversary", limit: 8 * time.Minute, tests: 73},
+		{name: "crash", command: "make crash KILLS=5", limit: 6 * time.Minute, tests: 11},
+		{name: "chaos", command: "make chaos", limit: 6 * time.Minute, tests: 50},
+		{name: "adversary", command: "make adversary", limit: 13 * time.Minute, tests: 73},
 	}
 }
 
@@ -61,7 +61,7 @@ func long() []step {
 		},
 		{name: "failover", command: "make failover-test", limit: 35 * time.Minute, tests: 1, waits: true,
 			packages: "pkg/controllers/failover tests/e2e/failover"},
-		{name: "race", command: "make race", limit: 40 * time.Minute, tests: 7217, folders: "cmd pkg"},
+		{name: "race", command: "make race", limit: 55 * time.Minute, tests: 7217, folders: "cmd pkg"},
 		{name: "fuzz", command: "make fuzz FUZZTIME=50000x", limit: 15 * time.Minute, tests: 18, says: `fuzz: (\d+) targets`,
 			folders: "hack/fuzz pkg/base64url pkg/driver pkg/params pkg/safepath pkg/backends pkg/node pkg/volume"},
 		{name: "storms", command: "make storms", limit: 20 * time.Minute, tests: 2250,
