@@ -30,6 +30,8 @@ type census struct {
 	// short counts the unfit volumes that the set created from this template: the driver made them too small.
 	short  int
 	unseen int // unbound ones that the set may delete once Kubernetes has processed them
+	// unclaimed are all unbound volumes.
+	unclaimed []*corev1.PersistentVolume
 	// removable are the unbound volumes that the set may delete.
 	removable []*corev1.PersistentVolume
 	// outdated counts the removable volumes of an earlier template; obsolete counts the unfit ones among them.
@@ -95,6 +97,7 @@ func (c *census) addEnded(v *corev1.PersistentVolume) {
 }
 
 func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, digest string) {
+	c.unclaimed = append(c.unclaimed, v)
 	isSeen, isFit, isOld := v.Status.Phase == corev1.VolumeAvailable, fits(set.Spec.Template.Spec, v),
 		isOutdated(set, v, digest)
 	switch {

@@ -1,18 +1,19 @@
 // Package volumeset keeps PersistentVolumes ready for claims: the manager of PersistentVolumeSets.
 //
 // It counts the volumes that a set's selector matches. It creates volumes while too few are unbound and fewer than the
-// maximum exist, and deletes the largest unbound ones while there are too many. It never touches a volume that is bound
-// or being bound, that the set did not create, or that has the reclaim policy Retain.
+// maximum exist, and deletes the largest unbound ones while there are too many, as far as those that stay remain spread
+// over the zones or nodes. It never touches a volume that is bound or being bound, that the set did not create, or that
+// has the reclaim policy Retain.
 //
 // # Files
 //
-// census.go counts, plan.go decides; both are pure. reconcile.go reads the objects and carries out the plan. class.go
-// finds the set's StorageClass. proof.go asks the API server whether it would accept the PersistentVolumes. slots.go
-// writes the intent to create a volume as a slot, fill.go creates the volume, progress.go remembers what is known of
-// the slot, and withdraw.go gives slots up and chooses places. failures.go remembers failures by place. share.go keeps
-// one set from occupying all workers. remove.go deletes a volume, and undeleted.go reports why a deletion failed.
-// surplus.go delays the deletion of surplus unbound volumes. classes.go records the classes in which claims may bind to
-// unbound volumes, for the policy that refuses clones there.
+// census.go counts, plan.go decides, and spread.go chooses the volumes to delete; all three are pure. reconcile.go
+// reads the objects and carries out the plan. class.go finds the set's StorageClass. proof.go asks the API server
+// whether it would accept the PersistentVolumes. slots.go writes the intent to create a volume as a slot, fill.go
+// creates the volume, progress.go remembers what is known of the slot, and withdraw.go gives slots up and chooses
+// places. failures.go remembers failures by place. share.go keeps one set from occupying all workers. remove.go deletes
+// a volume, and undeleted.go reports why a deletion failed. surplus.go delays the deletion of surplus unbound volumes.
+// classes.go records the classes in which claims may bind to unbound volumes, for the policy that refuses clones there.
 //
 // # What makes it safe
 //

@@ -1,9 +1,6 @@
 package volumeset
 
 import (
-	"cmp"
-	"slices"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -40,40 +37,11 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 	}
 	switch {
 	case c.total-c.leaving > maximum:
-		a.remove = take(c.removable, c.total-c.leaving-maximum, bySize)
+		a.remove = c.first(set, c.total-c.leaving-maximum, alike)
 	case missing <= 0: // Claims of the template cannot use obsolete volumes.
-		a.remove = take(c.removable, c.obsolete+surplus, outdatedFirst(set))
+		a.remove = c.first(set, c.obsolete+surplus, outdatedFirst(set))
 	case c.outdated > 0 && c.slots == 0 && c.leaving == 0 && c.total >= maximum:
-		a.remove = take(c.removable, 1, outdatedFirst(set)) // This makes room for its successor.
+		a.remove = c.first(set, 1, outdatedFirst(set)) // This makes room for its successor.
 	}
 	return a
-}
-
-// take returns the first volumes in the order, at most the given number.
-func take(from []*corev1.PersistentVolume, number int,
-	order func(a, b *corev1.PersistentVolume) int) []*corev1.PersistentVolume {
-	sorted := slices.SortedFunc(slices.Values(from), order)
-	return sorted[:max(0, min(number, len(sorted)))]
-}
-
-// bySize sorts the largest volumes first, and the oldest first among equals.
-func bySize(a, b *corev1.PersistentVolume) int {
-	return cmp.Or(b.Spec.Capacity.Storage().Cmp(*a.Spec.Capacity.Storage()),
-		a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
-}
-
-// outdatedFirst sorts unfit volumes of earlier templates first, then other volumes of earlier templates, then all
-// others.
-func outdatedFirst(set *v1alpha1.PersistentVolumeSet) func(a, b *corev1.PersistentVolume) int {
-	digest := templateDigest(set.Spec.Template)
-	rank := func(v *corev1.PersistentVolume) int {
-		switch {
-		case !isOutdated(set, v, digest):
-			return 2
-		case fits(set.Spec.Template.Spec, v):
-			return 1
-		}
-		return 0
-	}
-	return func(a, b *corev1.PersistentVolume) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), bySize(a, b)) }
 }
