@@ -7,8 +7,9 @@
 //
 // # Files
 //
-// plan.go decides what to do about one claim, and match.go which volume fits; both are pure. reconcile.go reads the
-// objects and carries out the plan with write.go. manager.go maps events to claims.
+// plan.go decides what to do about one claim, match.go which volume fits, and reach.go which volumes a node can use;
+// all three are pure. reconcile.go reads the objects and carries out the plan with write.go. manager.go maps events to
+// claims.
 //
 // # What makes it safe
 //

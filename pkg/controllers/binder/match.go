@@ -12,8 +12,9 @@ import (
 // match returns the smallest ready volume that fits the claim by Kubernetes' own matching, or nil. Kubernetes ignores
 // nodes for a claim that binds immediately; match leaves out a volume that no node can use.
 func match(v view) *corev1.PersistentVolume {
+	from := newReach(v.nodes)
 	ready := slices.DeleteFunc(slices.Clone(v.others), func(one *corev1.PersistentVolume) bool {
-		return one.Spec.ClaimRef != nil || !v.isOurs(one) || !compatible(v.claim, one) || !isReachable(one, v.nodes)
+		return one.Spec.ClaimRef != nil || !v.isOurs(one) || !compatible(v.claim, one) || !from.isReachable(one)
 	})
 	best, err := storage.FindMatchingVolume(v.claim, ready, nil, nil, false, true)
 	if err != nil {
@@ -29,13 +30,4 @@ func compatible(claim *corev1.PersistentVolumeClaim, one *corev1.PersistentVolum
 		!storage.CheckVolumeModeMismatches(&claim.Spec, &one.Spec) &&
 		ptr.Deref(claim.Spec.VolumeAttributesClassName, "") == ptr.Deref(one.Spec.VolumeAttributesClassName, "") &&
 		!metav1.HasAnnotation(one.ObjectMeta, preResize)
-}
-
-// isReachable reports whether at least one node can use the volume.
-func isReachable(one *corev1.PersistentVolume, nodes []map[string]string) bool {
-	if one.Spec.NodeAffinity == nil {
-		return true
-	}
-	return slices.ContainsFunc(nodes,
-		func(labels map[string]string) bool { return storage.CheckNodeAffinity(one, labels) == nil })
 }
