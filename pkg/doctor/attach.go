@@ -21,6 +21,10 @@ func (c *Cluster) attachment(a *storagev1.VolumeAttachment) (found []Finding) {
 		found = append(found, Finding{Object: object, Verdict: Waiting,
 			Says: fmt.Sprintf("node %s is out of service: Kubernetes has its volumes detached once their pods are deleted",
 				n.Name)})
+	case isUnready(n):
+		found = append(found, unready(Finding{Object: object,
+			Says: fmt.Sprintf("node %s reports that it is not ready, and may still write: Kubernetes has its volumes detached "+
+				"six minutes after its pods are deleted, unless the driver finds that the machine may still write", n.Name)}, n))
 	case !isReady(n):
 		found = append(found, Finding{Object: object, Verdict: Broken,
 			Says: fmt.Sprintf("node %s does not answer, and may still write: Kubernetes has its volumes detached six "+

@@ -129,9 +129,3 @@ func instant(e *corev1.Event) time.Time {
 
 // proof renders an event as a line of evidence.
 func proof(e *corev1.Event) string { return "event " + e.Reason + ": " + e.Message }
-
-// isReady reports whether a node's kubelet reports to the API server.
-func isReady(n *corev1.Node) bool {
-	condition := find(n.Status.Conditions, func(c *corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
-	return condition != nil && condition.Status == corev1.ConditionTrue
-}

@@ -9,7 +9,15 @@ import (
 // mounting finds why a pod that has its node does not have its volumes there.
 func (c *Cluster) mounting(p *corev1.Pod) (found []Finding) {
 	n := c.node(p.Spec.NodeName)
-	if n == nil || !isReady(n) {
+	switch {
+	case n == nil:
+		return []Finding{{Object: podName(p), Verdict: Broken,
+			Says:   fmt.Sprintf("node %s is no node of the cluster any more, and the pod cannot start there", p.Spec.NodeName),
+			Advice: "delete the pod"}}
+	case isUnready(n):
+		return []Finding{unready(Finding{Object: podName(p),
+			Says: fmt.Sprintf("node %s reports that it is not ready, and the pod may not start there", n.Name)}, n)}
+	case !isReady(n):
 		return []Finding{{Object: podName(p), Verdict: Broken,
 			Says:   fmt.Sprintf("node %s does not answer, and the pod cannot start there", p.Spec.NodeName),
 			Advice: "bring the node back, or delete the pod"}}

@@ -38,7 +38,11 @@ func (c *Cluster) Node(name string) (found []Finding) {
 func (c *Cluster) nodeState(n *corev1.Node) Finding {
 	f := Finding{Object: "node " + n.Name, Verdict: Fine,
 		Says: fmt.Sprintf("the node is ready, and its kubelet reports %d volumes in use", len(n.Status.VolumesInUse))}
-	if !isReady(n) {
+	switch {
+	case isUnready(n):
+		f.Says = "the node's kubelet reports that it is not ready: its pods may still write, and no pod starts there"
+		f = unready(f, n)
+	case !isReady(n):
 		f.Verdict, f.Says = Broken, "the node's kubelet does not report: whether its pods still write is unknown"
 		f.Advice = "bring it back, or once the machine is certainly off: kubectl taint nodes " + n.Name +
 			" node.kubernetes.io/out-of-service=nodeshutdown:NoExecute --overwrite"

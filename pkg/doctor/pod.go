@@ -68,12 +68,19 @@ func started(p *corev1.Pod) bool {
 // podGoes examines a pod that is being deleted.
 func (c *Cluster) podGoes(p *corev1.Pod) []Finding {
 	n := c.node(p.Spec.NodeName)
-	if n != nil && !isReady(n) && outOfServiceTaint(n) != nil {
+	switch {
+	case n == nil || isReady(n): // See below.
+	case outOfServiceTaint(n) != nil:
 		return []Finding{{Object: podName(p), Verdict: Waiting,
 			Says: fmt.Sprintf("the pod is being deleted, and node %s is out of service: Kubernetes deletes it without the "+
 				"kubelet, unless it tolerates the taint", n.Name)}}
-	}
-	if n != nil && !isReady(n) {
+	case isUnready(n):
+		f := unready(Finding{Object: podName(p),
+			Says: fmt.Sprintf("the pod is being deleted, and node %s reports that it is not ready: its kubelet may be unable "+
+				"to end the pod", n.Name)}, n)
+		f.Advice += ". Never force the deletion of a pod that may still run"
+		return []Finding{f}
+	default:
 		return []Finding{{Object: podName(p), Verdict: Broken,
 			Says: fmt.Sprintf("the pod is being deleted, and node %s does not answer: nobody knows whether it still writes",
 				n.Name),
