@@ -57,6 +57,7 @@ func (o *options) bundle(ctx context.Context, out io.Writer, path string, now ti
 	if err != nil {
 		return err
 	}
+	seen.ReadOwn(ctx, api)
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("--file is %q: %w", path, err)

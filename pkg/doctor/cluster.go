@@ -19,6 +19,8 @@ type Cluster struct {
 	Drivers     []storagev1.CSIDriver
 	CSINodes    []storagev1.CSINode
 	Attachments []storagev1.VolumeAttachment
+
+	Own Own // read only for a bundle
 }
 
 // find returns the first wanted item, or nil.

@@ -33,8 +33,8 @@ type archive struct {
 	notes []string
 }
 
-// Write writes the bundle of a cluster, a gzipped tar. If a log cannot be read, the bundle notes that, and Write does
-// not fail.
+// Write writes the bundle of a cluster, a gzipped tar. The bundle notes which logs and kinds could not be read, and
+// Write does not fail for them.
 func Write(ctx context.Context, out io.Writer, c *doctor.Cluster, logs Logs, now time.Time) error {
 	packed := gzip.NewWriter(out)
 	a := &archive{tar: tar.NewWriter(packed), now: now}
@@ -73,6 +73,9 @@ func (a *archive) findings(c *doctor.Cluster) error {
 }
 
 func (a *archive) objects(c *doctor.Cluster) error {
+	for _, err := range c.Own.Unread {
+		a.notes = append(a.notes, text(err.Error()))
+	}
 	for _, l := range lists(c) {
 		cleaned := make([]any, 0, len(l.items))
 		for _, item := range l.items {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/doctor"
 	"github.com/stowage-csi/stowage/tests/secrets"
 )
@@ -142,19 +144,53 @@ func cluster() []client.Object {
 	}
 }
 
-// collect makes a bundle of a cluster that does not let it read Secrets and ConfigMaps.
-func collect(t *testing.T, logs Logs) map[string]string {
+// own returns an object of each of Stowage's own kinds, with a secret in every place where people keep one.
+func own() []client.Object {
+	password := "password=" + canary
+	set := &v1alpha1.PersistentVolumeSet{ObjectMeta: meta("set")}
+	set.Namespace = ""
+	set.Spec.Selector = map[string]v1alpha1.LabelValue{"token": canary, "pool": "fast"}
+	set.Spec.Template = v1alpha1.PersistentVolumeTemplate{
+		Metadata: v1alpha1.TemplateMetadata{Labels: map[string]v1alpha1.LabelValue{"token": canary},
+			Annotations: map[string]string{"vault.example.org/template": canary}},
+		Spec: v1alpha1.PersistentVolumeTemplateSpec{StorageClassName: "class", MountOptions: []string{password}},
+	}
+	set.Status.Selector = "pool=fast,token=" + canary
+	set.Status.Slots = []v1alpha1.VolumeSlot{{Name: "slot", Segments: map[string]string{"token": canary}}}
+	set.Status.Orders = []v1alpha1.VolumeOrder{{Name: "order", Template: set.Spec.Template, Class: v1alpha1.SlotClass{
+		Parameters: free(), MutableParameters: free(), MountOptions: []string{password},
+	}}}
+	set.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Message: password}}
+	volume := &v1alpha1.LocalVolume{ObjectMeta: meta("local-volume")}
+	volume.Spec.Parameters, volume.Spec.Settings, volume.Spec.MutableParameters = free(), free(), free()
+	volume.Spec.Access.Mounts = []v1alpha1.VolumeMount{{Filesystem: "ext4", Options: []string{password}}}
+	volume.Status.MutableParameters, volume.Status.Message = free(), password
+	volume.Status.Use = &v1alpha1.VolumeUse{Question: "1", Message: password}
+	storage := &v1alpha1.NodeStorage{ObjectMeta: meta("node-1")}
+	storage.Status.Pools = []v1alpha1.PoolStatus{{Name: "disks", Problem: password}}
+	storage.Status.LocalVolumes = []v1alpha1.LocalVolumeStatus{{Name: "disk-1", Message: password}}
+	return []client.Object{set, volume, storage}
+}
+
+// collect makes a bundle of a cluster that does not let it read Secrets, ConfigMaps, and lists of the denied types.
+func collect(t *testing.T, logs Logs, denied ...string) map[string]string {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
-	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster()...).Build(),
+	api := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster()...).
+		WithObjects(own()...).Build(),
 		interceptor.Funcs{
 			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 				switch list.(type) {
 				case *corev1.SecretList, *corev1.ConfigMapList:
 					t.Errorf("%T is asked for", list)
+				}
+				if slices.Contains(denied, fmt.Sprintf("%T", list)) {
+					return errors.New("it must not be listed")
 				}
 				return c.List(ctx, list, options...)
 			},
@@ -163,6 +199,7 @@ func collect(t *testing.T, logs Logs) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	seen.ReadOwn(t.Context(), api)
 	var out bytes.Buffer
 	if err := Write(t.Context(), &out, seen, logs, time.Unix(1e9, 0)); err != nil {
 		t.Fatal(err)
@@ -188,7 +225,9 @@ func TestNoSecretGetsIn(t *testing.T) {
 	for name, want := range map[string]string{
 		"objects/volumes.json": "the-handle", "objects/claims.json": `"data"`, "objects/classes.json": "nfs.example.org",
 		"objects/pods.json": `"claimName"`, "objects/own-pods.json": "--backend=nfs",
-		"objects/events.json":          "ProvisioningFailed",
+		"objects/events.json":      "ProvisioningFailed",
+		"objects/volume-sets.json": `"pool=fast,token=`, "objects/local-volumes.json": `"ext4"`,
+		"objects/node-storages.json":   `"disk-1"`,
 		"logs/shop/driver/stowage.log": "node-1 is fine", "logs/shop/driver/stowage.previous.log": "node-1 is fine",
 		"logs/shop/driver/init.log": "",
 		"doctor.txt":                "claim shop/data", "notes.txt": "2001-09-09",
@@ -206,6 +245,28 @@ func TestNoSecretGetsIn(t *testing.T) {
 	for name := range files {
 		if strings.HasPrefix(name, "logs/shop/web/") {
 			t.Errorf("there is %s, the log of a pod that is not Stowage's", name)
+		}
+	}
+}
+
+// TestKindsThatCannotBeRead has a caller that must not list two of Stowage's own kinds. The bundle has the rest, and
+// its notes name both.
+func TestKindsThatCannotBeRead(t *testing.T) {
+	files := collect(t, func(context.Context, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("here")), nil
+	}, "*v1alpha1.NodeStorageList", "*v1alpha1.PersistentVolumeSetList")
+	for name, want := range map[string]string{
+		"objects/node-storages.json": "[]", "objects/volume-sets.json": "[]", "objects/local-volumes.json": `"local-volume"`,
+		"objects/claims.json": `"data"`,
+	} {
+		if content, there := files[name]; !there || !strings.Contains(content, want) {
+			t.Errorf("%s has not %q:\n%s", name, want, content)
+		}
+	}
+	for _, kind := range []string{"NodeStorages", "PersistentVolumeSets"} {
+		want := "the list of " + kind + " is not complete: "
+		if notes := files["notes.txt"]; !strings.Contains(notes, want) || !strings.Contains(notes, "it must not be listed") {
+			t.Errorf("the notes are:\n%s\nwant %q", notes, want)
 		}
 	}
 }

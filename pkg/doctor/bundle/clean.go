@@ -59,13 +59,16 @@ func (c cleaner) field(name string, v any) any {
 	switch name {
 	case "annotations":
 		return annotations(v)
-	case "parameters", "mutableParameters", "volumeAttributes", "attachmentMetadata", "options", "labels":
+	case "parameters", "mutableParameters", "volumeAttributes", "attachmentMetadata", "options", "labels", "matchLabels",
+		"segments", "settings":
 		return named(v)
+	case "selector":
+		return c.selector(v)
 	case "mountOptions":
 		return texts(v, secret.Option)
 	case "args":
 		return texts(v, argument)
-	case "message":
+	case "message", "problem":
 		return texts(v, text)
 	case "terminated": // the container's own termination message
 		if state, ok := v.(map[string]any); ok {
@@ -91,6 +94,21 @@ func annotations(v any) any {
 		}
 	}
 	return named(all)
+}
+
+// selector hides values of a selector, as they are hidden in labels. A PersistentVolumeSet has a selector as text and
+// one as a map of labels. Kubernetes' own form has other fields.
+func (c cleaner) selector(v any) any {
+	all, ok := v.(map[string]any)
+	if !ok {
+		return texts(v, secret.Option)
+	}
+	for _, value := range all {
+		if _, isText := value.(string); !isText {
+			return c.value(v)
+		}
+	}
+	return named(v)
 }
 
 // named hides the values whose names suggest a secret.

@@ -27,6 +27,9 @@ func lists(c *doctor.Cluster) []list {
 		{name: "drivers", items: pointers(c.Drivers)},
 		{name: "registrations", items: pointers(c.CSINodes)},
 		{name: "nodes", items: pointers(c.Nodes)},
+		{name: "volume-sets", items: pointers(c.Own.Sets)},
+		{name: "node-storages", items: pointers(c.Own.Storages)},
+		{name: "local-volumes", items: pointers(c.Own.LocalVolumes)},
 		{name: "pods", items: pointers(users)},
 		{name: "own-pods", items: pointers(ours), clean: cleaner{arguments: true}},
 		{name: "events", items: pointers(events(c, append(users, ours...)))},
@@ -63,7 +66,7 @@ func events(c *doctor.Cluster, pods []corev1.Pod) (found []corev1.Event) {
 	for _, e := range c.Events {
 		switch o := e.InvolvedObject; o.Kind {
 		case "PersistentVolumeClaim", "PersistentVolume", "VolumeAttachment", "CSIDriver", "CSINode", "Node", "StorageClass",
-			"VolumeSnapshot", "VolumeSnapshotContent", "PersistentVolumeSet", "NodeStorage":
+			"VolumeSnapshot", "VolumeSnapshotContent", "PersistentVolumeSet", "NodeStorage", "LocalVolume":
 			found = append(found, e)
 		case "Pod":
 			if present[o.Namespace+"/"+o.Name] && aboutVolumes(e.Reason) {
