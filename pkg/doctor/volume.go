@@ -87,6 +87,9 @@ func affinity(v *corev1.PersistentVolume) string {
 
 // volumeGoes examines a PersistentVolume whose claim is gone, or that is being deleted.
 func (c *Cluster) volumeGoes(v *corev1.PersistentVolume) []Finding {
+	if isRecycled(v) {
+		return []Finding{c.recycling(v)}
+	}
 	f := Finding{Object: volumeName(v), Verdict: Waiting}
 	e := c.event("PersistentVolume", "", v.Name, "VolumeFailedDelete")
 	attached := c.attachments(v.Name)
