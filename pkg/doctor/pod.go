@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -69,7 +70,14 @@ func started(p *corev1.Pod) bool {
 func (c *Cluster) podGoes(p *corev1.Pod) []Finding {
 	n := c.node(p.Spec.NodeName)
 	switch {
-	case n == nil || isReady(n): // See below.
+	case p.Spec.NodeName == "":
+		return []Finding{{Object: podName(p), Verdict: Waiting,
+			Says: "the pod is being deleted, has no node, and has the finalizers " + strings.Join(p.Finalizers, ", ")}}
+	case n == nil:
+		return []Finding{{Object: podName(p), Verdict: Waiting,
+			Says: fmt.Sprintf("the pod is being deleted, and node %s is no node of the cluster any more: Kubernetes deletes "+
+				"the pod after a minute or two, unless it has finalizers", p.Spec.NodeName)}}
+	case isReady(n): // See below.
 	case outOfServiceTaint(n) != nil:
 		return []Finding{{Object: podName(p), Verdict: Waiting,
 			Says: fmt.Sprintf("the pod is being deleted, and node %s is out of service: Kubernetes deletes it without the "+

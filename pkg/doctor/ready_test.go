@@ -76,3 +76,21 @@ func TestPodOfALostNode(t *testing.T) {
 		t.Errorf("got %+v, want that node node-1 is gone", c.Pod("shop", "web"))
 	}
 }
+
+// TestDeletedPodWithoutANode has pods that no kubelet can end.
+func TestDeletedPodWithoutANode(t *testing.T) {
+	for want, change := range map[string]func(c *Cluster){
+		"node node-1 is no node of the cluster any more": func(c *Cluster) { c.Nodes = c.Nodes[1:] },
+		"has no node, and has the finalizers example.org/keeps": func(c *Cluster) {
+			c.web().Spec.NodeName, c.web().Finalizers = "", []string{"example.org/keeps"}
+		},
+	} {
+		c := healthy()
+		c.web().DeletionTimestamp = ptr.To(metav1.Now())
+		change(c)
+		found := c.podGoes(c.web())
+		if len(found) != 1 || !strings.Contains(found[0].Says, want) || strings.Contains(found[0].Says, "the kubelet of") {
+			t.Errorf("got %+v, want %q and no kubelet", found, want)
+		}
+	}
+}
