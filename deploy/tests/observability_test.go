@@ -20,6 +20,38 @@ type exported struct {
 	values map[string][]string // of a label
 }
 
+// readDashboard reads the dashboard.
+func readDashboard(t *testing.T) (d dashboard) {
+	t.Helper()
+	text, err := os.ReadFile("../observability/dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDashboardShowsControllers checks that the main metrics of the controllers have a panel.
+func TestDashboardShowsControllers(t *testing.T) {
+	var all strings.Builder
+	for _, panel := range readDashboard(t).Panels {
+		for _, target := range panel.Targets {
+			all.WriteString(target.Expr + "\n")
+		}
+	}
+	for _, series := range []string{
+		"stowage_volumeset_volumes", "stowage_claim_bound_seconds", "stowage_recycler_scrubs_total",
+		"stowage_recycler_scrub_seconds", "stowage_recycler_longest_wait_seconds", "stowage_failover_nodes",
+		"stowage_failover_detachments_total", "stowage_orphans",
+	} {
+		if !strings.Contains(all.String(), series) {
+			t.Errorf("no panel shows %s", series)
+		}
+	}
+}
+
 // exports reads the lists. tests/observability checks them against the driver, and tests of pkg/controllers check them
 // against the manager.
 func exports(t *testing.T) exported {
@@ -215,14 +247,7 @@ type dashboard struct {
 }
 
 func TestDashboard(t *testing.T) {
-	text, err := os.ReadFile("../observability/dashboard.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d dashboard
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	d := readDashboard(t)
 	e, ids := exports(t), map[int]bool{}
 	for _, panel := range d.Panels {
 		t.Run(panel.Title, func(t *testing.T) {
