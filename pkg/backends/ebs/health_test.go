@@ -2,13 +2,16 @@ package ebs_test
 
 import (
 	"testing"
+	"testing/synctest"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
-func TestWhatTheChecksOfEC2Say(t *testing.T) {
+func TestWhatTheChecksOfEC2Say(t *testing.T) { synctest.Test(t, whatTheChecksOfEC2Say) }
+
+func whatTheChecksOfEC2Say(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)
 	for _, c := range []struct {
@@ -32,7 +35,9 @@ func TestWhatTheChecksOfEC2Say(t *testing.T) {
 }
 
 // An unhealthy volume of another owner is not listed.
-func TestOthersAreNotListedAsUnwell(t *testing.T) {
+func TestOthersAreNotListedAsUnwell(t *testing.T) { synctest.Test(t, othersAreNotListedAsUnwell) }
+
+func othersAreNotListedAsUnwell(t *testing.T) {
 	w := region.New(t, region.Quick(), 0)
 	d := open(t, w, nil)
 	v := d.make("pvc")
