@@ -23,7 +23,10 @@ func ebsSetup(t testing.TB, access string) setup {
 	open := definition.Open
 	definition.Open = func(ctx context.Context, o backends.Options) (*backends.Instance, error) {
 		r.Configure(&o)
-		o.Config.(*ebs.Config).Timing.Settle = 2 * time.Second // A refusal takes twice that: see refusals.go.
+		timing := &o.Config.(*ebs.Config).Timing
+		// The cloud answers always, and csi-sanity calls once only: a request that is given up would fail it.
+		timing.Call, timing.Read = 2*time.Minute, 2*time.Minute
+		timing.Settle = 2 * time.Second // A refusal takes twice that: see refusals.go.
 		instance, err := open(ctx, o)
 		if err == nil {
 			instance.Node = &diskless{instance.Node.(instanceNode), r, t.TempDir()}
