@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -87,12 +88,17 @@ func TestKilled(t *testing.T) {
 	w.must(os.MkdirAll(w.path("ns"), 0o755))
 	before := photograph(t, w.root)
 	servers := string(w.mount.(standin.Servers))
+	notes := []string{filepath.Join(servers, knownFile), filepath.Join(servers, ownerFile)}
+	missing := func(note string) bool { _, err := os.Lstat(note); return err != nil }
 	rng := rand.New(rand.NewPCG(*seed, 1))
 	t.Logf("-seed %d", *seed)
 	for range 12 {
 		victim := exec.CommandContext(t.Context(), "/proc/self/exe", churnWord, servers)
 		victim.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 		w.must(victim.Start())
+		// On a busy machine, a process may take longer to start than a victim has to live. The first one has begun its work
+		// once its notes are there, which stay.
+		w.eventually("the first victim's notes", func() bool { return !slices.ContainsFunc(notes, missing) })
 		<-time.After(time.Duration(50+rng.IntN(250)) * time.Millisecond)
 		w.must(victim.Process.Kill())
 		_ = victim.Wait() // by a signal
@@ -108,8 +114,7 @@ func TestKilled(t *testing.T) {
 		t.Errorf("what is left is\n%q\nwant\n%q", after, before)
 	}
 	w.must(os.Remove(w.path("ns")))
-	// the victims' data directory
-	w.must(errors.Join(os.Remove(filepath.Join(servers, knownFile)), os.Remove(filepath.Join(servers, ownerFile))))
+	w.must(errors.Join(os.Remove(notes[0]), os.Remove(notes[1]))) // in the victims' data directory
 	check()
 }
 
