@@ -20,8 +20,15 @@ func hold(t *testing.T, path string, how int) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Flock(fd, how|unix.LOCK_NB); err != nil {
-		t.Fatal(err)
+	// udev may inspect the device just now: its own lock is in the way for a moment.
+	for end := time.Now().Add(enough); ; <-time.After(time.Millisecond) {
+		err := unix.Flock(fd, how|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 	return func() {
 		if err := errors.Join(unix.Flock(fd, unix.LOCK_UN), unix.Close(fd)); err != nil {
