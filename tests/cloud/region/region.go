@@ -64,9 +64,10 @@ func New(tb testing.TB, config fake.Config, seed uint64) *Region {
 		tb.Fatal(err)
 	}
 	w.client = &http.Client{Transport: wire.Serve(tb, w.Proxy)}
-	for node, zone := range map[string]string{NodeA: config.Zones[0], NodeB: config.Zones[0],
-		NodeC: config.Zones[len(config.Zones)-1]} {
-		w.Server.AddInstance(fake.Instance{ID: node, Type: "m5.tiny", Zone: zone, Interfaces: 2})
+	// The order is fixed, so that a seed repeats a run: the IDs of the root disks follow from it.
+	for _, node := range []struct{ id, zone string }{{NodeA, config.Zones[0]}, {NodeB, config.Zones[0]},
+		{NodeC, config.Zones[len(config.Zones)-1]}} {
+		w.Server.AddInstance(fake.Instance{ID: node.id, Type: "m5.tiny", Zone: node.zone, Interfaces: 2})
 	}
 	return w
 }
