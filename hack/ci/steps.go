@@ -33,7 +33,7 @@ func gate() []step {
 		{name: "race", command: "make race-core", limit: 24 * time.Minute, tests: 1911}, // It compiles everything anew.
 		{name: "deploy", command: "make deploy-test", limit: 10 * time.Minute, tests: 509},
 		{name: "demo", command: "make demo", limit: 3 * time.Minute},
-		{name: "crash", command: "make crash KILLS=5", limit: 6 * time.Minute, tests: 11},
+		{name: "crash", command: "make crash KILLS=5", limit: 10 * time.Minute, tests: 11},
 		{name: "chaos", command: "make chaos", limit: 6 * time.Minute, tests: 50},
 		{name: "adversary", command: "make adversary", limit: 13 * time.Minute, tests: 73},
 	}

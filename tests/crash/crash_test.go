@@ -91,6 +91,7 @@ func newRun(t *testing.T, workspace *orchestrator.Workspace) *run {
 		w := &worker{id: id, run: r, rng: rand.New(rand.NewPCG(r.seed, uint64(id)))}
 		policy := orchestrator.DefaultPolicy()
 		policy.Attempt = impatience(r.seed, id)
+		policy.Deadline = 2 * hangLimit // On a slow machine, a call may meet one kill after the other.
 		client, err := r.driver.Dial(policy, w.observe)
 		if err != nil {
 			t.Fatal(err)

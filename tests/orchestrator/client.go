@@ -25,7 +25,7 @@ type Policy struct {
 // DefaultPolicy is the policy of an impatient orchestrator.
 func DefaultPolicy() Policy {
 	patience := func() time.Duration { return 15 * time.Second }
-	return Policy{Deadline: time.Minute, Attempt: patience, Pause: 10 * time.Millisecond}
+	return Policy{Deadline: 2 * time.Minute, Attempt: patience, Pause: 10 * time.Millisecond}
 }
 
 // Attempt is one message to the driver and its result.
