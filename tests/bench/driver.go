@@ -18,8 +18,8 @@ import (
 	"github.com/stowage-csi/stowage/tests/orchestrator"
 )
 
-// stopTimeout limits the time for the driver to end after SIGTERM.
-const stopTimeout = 30 * time.Second
+// stopTimeout limits the time for the driver to end after SIGTERM. Only one that hangs takes that long.
+const stopTimeout = 2 * time.Minute
 
 // driver is the driver as a child process, with a connection to it.
 type driver struct {
