@@ -12,8 +12,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
-// patience is the time limit of a device's answer.
-const patience = 2 * time.Second
+// patience is the time limit of a device's answer. Within it, a device of one's own answers on a busy machine too:
+// otherwise a search would miss it.
+const patience = 10 * time.Second
 
 // Status asks a loop device for its backing file.
 //

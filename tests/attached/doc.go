@@ -2,5 +2,5 @@
 // machine.
 //
 // The filesystem of the attached file answers, and it may be foreign, on a server that does not answer. So a device is
-// given up after two seconds: a device that does not answer by then may not be freed.
+// given up after ten seconds: a device that does not answer by then may not be freed.
 package attached
