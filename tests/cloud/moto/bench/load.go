@@ -109,7 +109,7 @@ func (b *bench) each(ctx context.Context, phase string, volumes []*volume, inFli
 }
 
 func (b *bench) call(ctx context.Context, phase string, v *volume) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	can := &csi.VolumeCapability{
 		AccessType: &csi.VolumeCapability_Mount{Mount: &csi.VolumeCapability_MountVolume{FsType: "ext4"}},
