@@ -154,8 +154,8 @@ func TestTheTableIsPrintedWhenTimeIsUp(t *testing.T) {
 func TestNothingRunsAfterAFailedFetch(t *testing.T) {
 	r, out := newRunner(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "false", limit: time.Minute},
-		[]step{{name: "next", command: "touch " + mark, limit: time.Minute}})
+	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "false", limit: 2 * time.Minute},
+		[]step{{name: "next", command: "touch " + mark, limit: 2 * time.Minute}})
 	if _, missing := os.Stat(mark); err == nil || missing == nil {
 		t.Errorf("got %v, and the next step was run:\n%s", err, out)
 	}
@@ -166,11 +166,11 @@ func TestNothingRunsAfterAFailedFetch(t *testing.T) {
 func TestNothingRunsBesideWhoDisturbs(t *testing.T) {
 	r, out := newRunner(t)
 	mark := filepath.Join(t.TempDir(), "mark")
-	after := step{name: "after", command: "test -e " + mark, limit: time.Minute}
+	after := step{name: "after", command: "test -e " + mark, limit: 2 * time.Minute}
 	beside := after
 	beside.name, beside.waits = "beside", true
-	disturbs := step{name: "disturbs", command: "sleep 0.2; touch " + mark, limit: time.Minute, alone: true}
-	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "true", limit: time.Minute},
+	disturbs := step{name: "disturbs", command: "sleep 0.2; touch " + mark, limit: 2 * time.Minute, alone: true}
+	err := r.all(t.Context(), time.Hour, step{name: "fetch", command: "true", limit: 2 * time.Minute},
 		[]step{after, beside, disturbs})
 	if err != nil {
 		t.Errorf("got %v, and another step ran before it had ended:\n%s", err, out)
@@ -290,7 +290,7 @@ func TestAStepStartsWithoutAReport(t *testing.T) {
 	r, _ := newRunner(t)
 	s := step{name: "twice",
 		command: `test -e ` + r.logs + `/mark || echo '{"Passed": 7}' >"$REPORT"; touch ` + r.logs + `/mark`,
-		limit:   time.Minute, tests: 7}
+		limit:   2 * time.Minute, tests: 7}
 	r.one(t.Context(), []step{s, s})
 	if r.verdict[1].report.Passed != 0 || len(r.verdict[1].failures) == 0 {
 		t.Errorf("got %+v, want that no test passed", r.verdict[1])
@@ -333,7 +333,7 @@ func TestAgainNamesTheForm(t *testing.T) {
 	}
 	r, _ := newRunner(t)
 	r.seed = "17"
-	r.one(t.Context(), []step{{name: "storms", command: "false", limit: time.Minute, long: true}})
+	r.one(t.Context(), []step{{name: "storms", command: "false", limit: 2 * time.Minute, long: true}})
 	if f := r.verdict[0].failures[0]; f.Again != "CI_SEED=17 .ci/run long-storms" {
 		t.Errorf("got %q", f.Again)
 	}
