@@ -24,7 +24,7 @@ const (
 	short, long = 5 * time.Second, 30 * time.Second
 	// slack is the allowed delay after that limit, with an emulated processor of a busy machine. A call that hangs takes
 	// longer.
-	slack = time.Minute
+	slack = 2 * time.Minute
 	// pause is the shortest delay before an orchestrator's sidecars retry.
 	pause = time.Second
 	// patience is the limit of a call while nothing fails, and the limit until it succeeds afterwards.

@@ -78,7 +78,7 @@ func (s *site) suffer(t *testing.T, f fault, call string) (rows []row) {
 func (s *site) one(f fault, call string, r *row) {
 	driver := inprocess.Start(s, inprocess.Options{Backend: "nfs"})
 	defer driver.Stop(s)
-	ctx, cancel := context.WithTimeout(s.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(s.Context(), 4*patience)
 	defer cancel()
 	victim := newLife(s.T, driver.Conn, "victim", f.via, s.export.Path)
 	other := newLife(s.T, driver.Conn, "other", s.other.Address, s.other.Path)
