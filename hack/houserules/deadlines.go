@@ -5,9 +5,9 @@ import (
 	"go/token"
 )
 
-// deadlineOf returns the time that a node waits: in a call that sets a deadline, a loop that begins with time.Now().Add
-// or goes on while time.Since is less, a channel of time.After that a select receives from or that gets a name, and an
-// upper bound on time.Since. On its own, <-time.After is a pause between two checks.
+// deadlineOf returns the time that a node waits: in a call that sets a deadline, a field Timeout, a loop that begins
+// with time.Now().Add or goes on while time.Since is less, a channel of time.After that a select receives from or that
+// gets a name, and an upper bound on time.Since. On its own, <-time.After is a pause between two checks.
 func deadlineOf(n ast.Node) ast.Expr {
 	switch n := n.(type) {
 	case *ast.CommClause:
@@ -16,6 +16,8 @@ func deadlineOf(n ast.Node) ast.Expr {
 		return first(n.Rhs, afterOf)
 	case *ast.ValueSpec:
 		return first(n.Values, afterOf)
+	case *ast.KeyValueExpr:
+		return timeoutOf(n)
 	case *ast.ForStmt:
 		if begin, ok := n.Init.(*ast.AssignStmt); ok {
 			if d := first(begin.Rhs, fromNow); d != nil {
@@ -39,6 +41,14 @@ func first(expressions []ast.Expr, of func(ast.Expr) ast.Expr) ast.Expr {
 		if d := of(e); d != nil {
 			return d
 		}
+	}
+	return nil
+}
+
+// timeoutOf returns the d of a field Timeout: d, as an http.Client and a net.Dialer have it.
+func timeoutOf(field *ast.KeyValueExpr) ast.Expr {
+	if name, ok := field.Key.(*ast.Ident); ok && name.Name == "Timeout" {
+		return field.Value
 	}
 	return nil
 }

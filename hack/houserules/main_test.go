@@ -112,6 +112,9 @@ func TestPatience(t *testing.T) {
 		{"an upper bound", "", "\tif time.Since(begun) > time.Second {\n\t}\n", "p_test.go:4: the test waits for 1s"},
 		{"a lower bound", "", "\tif time.Since(begun) < time.Second {\n\t}\n", ""},
 		{"a pause", "", "\t<-time.After(time.Second)\n", ""},
+		{"short field", "", "\tc := http.Client{Timeout: 5 * time.Second}\n", "p_test.go:4: the test waits for 5s"},
+		{"long field", "", "\tc := http.Client{Timeout: 2 * time.Minute}\n", ""},
+		{"another field", "", "\tc := config{Create: 5 * time.Second}\n", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			folder := t.TempDir()

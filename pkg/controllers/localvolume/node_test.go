@@ -119,6 +119,7 @@ func (n *node) report(ctx context.Context) {
 }
 
 func (n *node) options() volumeworker.Options {
+	// Stimulus: in simulated time, the node's own work takes longer now and then.
 	return volumeworker.Options{Node: n.name, Namespace: namespace, Driver: n, Timeout: 3 * time.Second,
 		Log: slog.New(slog.DiscardHandler)}
 }

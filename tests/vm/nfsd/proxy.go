@@ -126,6 +126,7 @@ func dialServer() (net.Conn, error) {
 	const least, last = 665, 1023 // lower ones are more often used by services
 	from := last
 	for {
+		// Stimulus: one attempt of many; the kernel's client connects again.
 		dialer := net.Dialer{Timeout: 5 * time.Second, LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: from}}
 		conn, err := dialer.DialContext(context.Background(), "tcp4", fmt.Sprintf("127.0.0.1:%d", Port))
 		if from--; err == nil || from < least || !errors.Is(err, unix.EADDRINUSE) && !errors.Is(err, unix.EADDRNOTAVAIL) {

@@ -33,6 +33,7 @@ func daemon(ctx context.Context, port int, argv ...string) (*exec.Cmd, error) {
 	defer tick.Stop()
 	limit := time.After(answerLimit)
 	for {
+		// Stimulus: one attempt of many; the program may not listen yet.
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 		if err == nil {
 			return cmd, conn.Close()

@@ -38,6 +38,7 @@ func NewClient(l layout.Layout, user, address string) (*Client, error) {
 	transport := &http.Transport{
 		TLSClientConfig: &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS13},
 	}
+	// Stimulus: one attempt of many; an API server that is starting may not answer.
 	return &Client{http: &http.Client{Timeout: 5 * time.Second, Transport: transport}, base: "https://" + address}, nil
 }
 

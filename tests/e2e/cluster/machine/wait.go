@@ -27,6 +27,7 @@ func Until(ctx context.Context, what string, ready func(context.Context) error) 
 // Answers returns a check that the address accepts connections.
 func Answers(network, address string) func(context.Context) error {
 	return func(ctx context.Context) error {
+		// Stimulus: one attempt of many; the address may not answer yet.
 		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, network, address)
 		if err != nil {
 			return err
