@@ -22,20 +22,23 @@ const victimFile = "victim"
 // fleet puts one volume of each form on the shelf. Each round has other volumes, so that formatting occurs in each.
 func (w *world) fleet(round int) (requests []node.StageRequest) {
 	w.Helper()
-	for name, add := range map[string]func(volume string){
-		"ext4":  func(v string) { w.keep(v, 16) },
-		"xfs":   func(v string) { w.keep(v, 300) },
-		"raw":   func(v string) { w.keep(v, 8) },
-		"plain": func(v string) { w.directory(v) },
+	for _, form := range []struct {
+		name string
+		add  func(volume string)
+	}{
+		{"ext4", func(v string) { w.keep(v, 16) }},
+		{"xfs", func(v string) { w.keep(v, 300) }},
+		{"raw", func(v string) { w.keep(v, 8) }},
+		{"plain", func(v string) { w.directory(v) }},
 	} {
-		volume := fmt.Sprint(name, "-", round)
-		add(volume)
+		volume := fmt.Sprint(form.name, "-", round)
+		form.add(volume)
 		request := w.stageRequest(volume)
-		switch name {
+		switch form.name {
 		case "raw":
 			request.Use.Type = backends.Block
 		case "xfs":
-			request.Use.FSType = name
+			request.Use.FSType = form.name
 		}
 		requests = append(requests, request)
 	}
