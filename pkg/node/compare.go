@@ -29,7 +29,7 @@ func (st *staging) compare(ctx context.Context) error {
 		return mount.Unmount(ctx, st.recipe.place)
 	case err != nil:
 		return err
-	case state.Mounted && state.Deleted && st.request.Use.Type == backends.Block:
+	case state.Mounted && st.deviceTakenAway(state):
 		st.service.log.WarnContext(ctx, "the device that was staged was taken away, and its node is taken down", "volume",
 			st.request.Volume, "path", st.recipe.place)
 		return mount.Unmount(ctx, st.recipe.place)
@@ -37,6 +37,15 @@ func (st *staging) compare(ctx context.Context) error {
 		return st.compareMount(ctx, state)
 	}
 	return st.checkDirectory(ctx, state)
+}
+
+// deviceTakenAway reports whether the place shows the node of a device that was staged raw and has been taken away.
+func (st *staging) deviceTakenAway(state mount.State) bool {
+	if st.request.Use.Type != backends.Block {
+		return false
+	}
+	old := st.record.Staged
+	return state.Deleted || old != nil && isAsRecorded(state, *old) && isTakenAway(state, *old)
 }
 
 // compareRecord refuses a volume that is staged elsewhere or in another way. If the recorded mount is gone or

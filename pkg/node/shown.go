@@ -17,13 +17,23 @@ type shown struct {
 	seen   bool // whether the kernel has just confirmed that it shows there
 }
 
-// shows reports whether the mount at a place is what was staged.
+// shows reports whether the mount at a place is what was staged, and leads to the device that was.
 func shows(state mount.State, staged ledger.Staging) bool {
-	if !state.Mounted || rootOf(state) != staged.Root {
-		return false
-	}
-	return staged.Type != backends.Block || !state.Deleted &&
-		state.Rdev == unix.Mkdev(staged.Source.Major, staged.Source.Minor)
+	return isAsRecorded(state, staged) && !isTakenAway(state, staged)
+}
+
+// isAsRecorded reports whether the mount at a place has the recorded root, and the recorded number if it is the node of
+// a device. Another device may have that number by now.
+func isAsRecorded(state mount.State, staged ledger.Staging) bool {
+	return state.Mounted && rootOf(state) == staged.Root &&
+		(staged.Type != backends.Block || state.Rdev == unix.Mkdev(staged.Source.Major, staged.Source.Minor))
+}
+
+// isTakenAway reports whether the device of a raw volume was taken away, so that its bound node leads to whatever
+// device has its number. The kernel deletes the node of a disk that goes. It keeps the node of a loop device whose
+// image is detached, and the next image gets it: only the sequence number tells.
+func isTakenAway(state mount.State, staged ledger.Staging) bool {
+	return staged.Type == backends.Block && (state.Deleted || isAnother(staged.Source.DevicePath, staged.Source))
 }
 
 // locate finds a volume at a path at which it was staged or published, and asks the kernel whether it is there. Kinds:

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -129,6 +130,42 @@ func TestDeviceIsTakenAway(t *testing.T) {
 	w.unstage(staging)
 	w.must(device.Detach(w.context(), image, patience))
 	w.wantNothingLeft()
+}
+
+// The image of a raw volume is detached behind the driver, and its loop device gets another image, or the same image
+// once more. The node of a loop device is never deleted, so the bound node leads to what the device holds now. The node
+// is neither handed out nor expanded nor measured, and staging again replaces it.
+func TestLoopDeviceIsTakenAway(t *testing.T) {
+	for _, next := range []string{"another image", "the same image"} {
+		t.Run(next, func(t *testing.T) {
+			w := newWorld(t)
+			image, other := w.image("v", 16), w.image("other", 16)
+			if next == "the same image" {
+				other = image
+			}
+			staging, publish := w.stageRequest("v"), w.publishRequest("v")
+			staging.Use.Type, publish.Use.Type = backends.Block, backends.Block
+			w.stage(staging)
+			number := w.inspect(w.placeOf(staging)).Rdev
+			w.replace(fmt.Sprintf("/dev/loop%d", unix.Minor(number)), image, other)
+
+			w.want(w.service.Publish(w.context(), publish), backends.InUse, "NodeStageVolume")
+			_, err := w.service.Expand(w.context(), node.ExpandRequest{Volume: "v", Path: staging.StagingPath})
+			w.want(err, backends.Unavailable)
+			_, err = w.service.Stats(w.context(), "v", staging.StagingPath)
+			w.want(err, backends.NotFound)
+			w.stage(staging)
+			w.publish(publish)
+			if now := w.inspect(publish.TargetPath).Rdev; now == number && other != image {
+				t.Errorf("published is device %d:%d, which holds %s, want that of %s", unix.Major(now), unix.Minor(now), other,
+					image)
+			}
+			w.unpublish(publish)
+			w.unstage(staging)
+			w.must(device.Detach(w.context(), other, patience))
+			w.wantNothingLeft()
+		})
+	}
 }
 
 // The device of a raw volume staged read-only is taken away, and another write-protected one gets its name and number.
