@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -121,15 +122,26 @@ func (r *reconciler) noteRefusal(o *round, now time.Time, err error) *refusal {
 	case err == nil:
 		delete(r.refusals, o.set.Name)
 		return nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case refusesTemplate(err):
 		says := "the API server refuses a PersistentVolume of this template: " + err.Error()
 		known.problem = verdict{reasonTemplate, says}
 		known.until = now.Add(lastPause)
-	default: // For example, a webhook failed.
+	default: // For example, a webhook failed, or knows no dry run.
 		says := "the API server does not say whether it would take a PersistentVolume of this template: " + err.Error()
 		known.problem = verdict{reasonUnproven, says}
 		known.until = now.Add(unprovenPause)
 	}
 	r.refusals[o.set.Name] = known
 	return known
+}
+
+// refusesTemplate reports whether the API server's answer to a dry run is about the template. The denial of a webhook
+// has the code 400 and no reason, unless the webhook names others. The API server gives the reason BadRequest if a
+// webhook knows no dry run (k8s.io/apiserver, NewDryRunUnsupportedErr). A denial with that reason differs from this
+// only in its text, and counts as no answer too.
+func refusesTemplate(err error) bool {
+	if apierrors.ReasonForError(err) == metav1.StatusReasonBadRequest {
+		return false
+	}
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)
 }

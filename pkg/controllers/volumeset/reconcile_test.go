@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -286,7 +288,7 @@ func TestMessageThatIsTooLong(t *testing.T) {
 		},
 	}, stored(), fast())
 	set := r.look(t)
-	if len(set.Status.Conditions) == 0 || reason(set) != reasonTemplate {
+	if len(set.Status.Conditions) == 0 || reason(set) != reasonUnproven {
 		t.Fatalf("the status is %+v", set.Status)
 	}
 	said := set.Status.Conditions[0].Message
@@ -324,6 +326,29 @@ func TestDryRunThatFails(t *testing.T) {
 	if got.Status.BoundReplicas != 1 || reason(got) != reasonUnproven ||
 		!strings.Contains(got.Status.Conditions[0].Message, "the webhook is away") {
 		t.Errorf("the status is %+v", got.Status)
+	}
+}
+
+// TestDryRunThatIsNotKnown checks that a set's template gets the blame for its own refusal only, and not for a webhook
+// that knows no dry run.
+func TestDryRunThatIsNotKnown(t *testing.T) {
+	denied := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusBadRequest, Message: `webhook "w" denied it`}
+	kind := corev1.SchemeGroupVersion.WithKind("PersistentVolume").GroupKind()
+	for name, c := range map[string]struct {
+		answer error
+		want   string
+	}{
+		"no dry run": {apierrors.NewBadRequest(`admission webhook "w" does not support dry run`), reasonUnproven},
+		"denied":     {&apierrors.StatusError{ErrStatus: denied}, reasonTemplate},
+		"forbidden":  {apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("no")), reasonTemplate},
+		"invalid":    {apierrors.NewInvalid(kind, "x", nil), reasonTemplate},
+	} {
+		r, _ := bench(t, interceptor.Funcs{
+			Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return c.answer },
+		}, stored(), fast())
+		if set := r.look(t); reason(set) != c.want || len(set.Status.Slots) > 0 {
+			t.Errorf("%s: the reason is %s with %d slots, want %s with 0", name, reason(set), len(set.Status.Slots), c.want)
+		}
 	}
 }
 
