@@ -2,6 +2,7 @@ package filesystem
 
 import (
 	"errors"
+	"math"
 	"os"
 	"strconv"
 	"testing"
@@ -169,6 +170,19 @@ func TestDenseImageIsReadUpToTheLimit(t *testing.T) {
 			found.Dense != blank {
 			t.Errorf("with %d bytes read of what is held: found %+v, error %v, want blank by samples %t", most, found, w.err,
 				blank)
+		}
+	}
+}
+
+// Before an image is formatted, everything that its file holds is read, however much that is. A disk is read in full if
+// that is requested.
+func TestProofOfAnImageHasNoLimit(t *testing.T) {
+	const size = 4 << 30
+	for whole, quick := range map[bool]int64{false: quickWhole, true: size} {
+		got := Request{Whole: whole}.proof(size, nil)
+		if got.most != math.MaxInt64 || got.quick != quick {
+			t.Errorf("whole %t: %d bytes of an image's contents and disks of up to %d bytes are read, want %d and %d", whole,
+				got.most, got.quick, int64(math.MaxInt64), quick)
 		}
 	}
 }
