@@ -31,9 +31,13 @@ func (r *Room) Put(key string, note []byte) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	at, ok := r.free(key)
-	if !r.made || !ok {
+	if !r.made {
 		return noRoom()
+	}
+	at, ok := r.free(key)
+	if !ok {
+		return failure.Errorf(failure.Exhausted,
+			"all the room that was kept, for %d notes, is taken by others: free some on the disk", pages-1)
 	}
 	next := page{turn: r.turn + 1, key: key, note: bytes.Clone(note)}
 	data, err := next.encode()

@@ -2,6 +2,7 @@ package local
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -497,4 +498,20 @@ func TestFullDefaultInstallIsUsed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// While the disk of a default install is full, 255 volumes come into use. The next one is refused, and the error says
+// that the room for its note is taken.
+func TestRoomForNotesIsTaken(t *testing.T) {
+	mount := testfs.New(t, "xfs", 300)
+	f := newFixtureIn(t, filepath.Join(mount, "data"))
+	handle := f.create("image", "a").Handle
+	for n := range 255 {
+		must(t, f.spareRoom.Put(fmt.Sprint(n), nil))
+	}
+	fill(t, mount)
+	_, err := f.Source(t.Context(), backends.Attachment{Handle: handle})
+	hasKind(t, "Source", err, backends.Exhausted, "for 255 notes, is taken by others: free some on the disk")
+	must(t, f.spareRoom.Drop("0"))
+	f.use(handle)
 }

@@ -46,8 +46,11 @@ func (e *engine) noteInUse(v *volume) error {
 	if failed == nil {
 		failed = note(handle).set(e.usedNotes(), e.boot)
 	}
-	if failed != nil && e.spareRoom.Put(handle, []byte(e.boot)) != nil {
-		return errors.Join(err, failed)
+	if failed == nil {
+		return nil
+	}
+	if kept := e.spareRoom.Put(handle, []byte(e.boot)); kept != nil {
+		return failure.Errorf(failure.Exhausted, "its use cannot be noted: %w; %w; %w", err, failed, kept)
 	}
 	return nil
 }

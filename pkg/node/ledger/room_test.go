@@ -2,12 +2,17 @@ package ledger
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
 
@@ -72,6 +77,22 @@ func TestNoRoom(t *testing.T) {
 		if !last.Get("a").Empty() || report.Loaded+report.Stale+len(report.SetAside) != 0 {
 			t.Errorf("after it was removed, the record is read as %+v, %+v", last.Get("a"), report)
 		}
+	}
+}
+
+// While the disk is full, 255 volumes come into use. The next one is refused, and the error says that the room is
+// taken.
+func TestRoomIsTaken(t *testing.T) {
+	l, _ := roomy(t, t.TempDir(), "boot")
+	for n := range 255 {
+		if err := l.store.room.Put(fmt.Sprint(n), nil); err != nil {
+			t.Fatalf("note %d: %v", n, err)
+		}
+	}
+	err := withoutRoom(t, l, "a", func() error { return l.Put(sample("a")) })
+	const says = "for 255 notes, is taken by others: free some on the disk"
+	if !backends.Is(err, backends.Unavailable) || !errors.Is(err, unix.ENOSPC) || !strings.Contains(err.Error(), says) {
+		t.Errorf("got %v, want Unavailable for want of space, with %q", err, says)
 	}
 }
 

@@ -80,8 +80,12 @@ func (s store) save(record Record, length int64) (int64, error) {
 		// There is no file yet, or it is too long, or part of a line may have been written to it.
 		err, written = replace(path, line), int64(len(line))
 	}
-	if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) && s.room.Put(record.Volume, line) == nil {
-		return longest, nil
+	if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) {
+		kept := s.room.Put(record.Volume, line)
+		if kept == nil {
+			return longest, nil
+		}
+		err = fmt.Errorf("%w; %w", err, kept)
 	}
 	if err == nil {
 		err = s.room.Drop(record.Volume)
