@@ -134,6 +134,7 @@ func wayOut(found filesystem.Found, source ledger.Source) string {
 	case slices.Contains(filesystem.Types(), found.Type):
 		return "; ask for " + found.Type
 	}
-	return fmt.Sprintf("; wipefs %s lists what was seen: take away what is not in use any more (wipefs -o), or, if "+
-		"nothing on it is needed, %s", where, clearing)
+	return fmt.Sprintf("; wipefs %s lists what was seen, but no gpt with a wrong checksum: take away what is not in use "+
+		"any more (wipefs -o; of such a gpt, zero the 8 bytes at its place with dd), or, if nothing on it is needed, %s",
+		where, clearing)
 }

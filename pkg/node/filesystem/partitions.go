@@ -50,14 +50,20 @@ func mbrInUse(w *window, _ int64) bool {
 	return false
 }
 
-const gptMagic = "EFI PART"
+const (
+	gptMagic = "EFI PART"
+	// gptFirst is the offset of the first header of a GPT with sectors of 512 bytes. No filesystem keeps data there, and
+	// each mkfs of mountable clears it or writes its own there, so that the header is younger than the filesystem.
+	gptFirst = 512
+)
 
-// gptSeen reports whether tools recognise a GPT with this sector size. If a DOS partition table protects it, they do
-// whatever its checksum is. Otherwise they do if its checksum is right and it is at the place that it names.
+// gptSeen reports whether a GPT with this sector size counts. It does if a DOS partition table protects it, and as the
+// first header with sectors of 512 bytes, whatever its checksum is. Otherwise it does if its checksum is right and it
+// is at the place that it names.
 func gptSeen(sector int64) func(*window, int64) bool {
 	return func(w *window, offset int64) bool {
 		h := w.at(offset, 92)
-		if h == nil || protectsGPT(mbrOf(w)) {
+		if h == nil || offset == gptFirst || protectsGPT(mbrOf(w)) {
 			return h != nil
 		}
 		if offset > sector && w.size%markSize != 0 {
