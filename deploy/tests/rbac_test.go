@@ -78,7 +78,7 @@ func rights() []right {
 		{"manager", core, "persistentvolumeclaims/status", "update",
 			"writes that a claim is bound, and the size that it got"},
 		{"manager", "events.k8s.io", "events", "create,patch",
-			"tells a volume that its binding was undone, or why it is not deleted, and a set what it leaves"},
+			"tells a volume that its binding was undone or why it is not deleted, and a set what it lacks or leaves"},
 		{"manager", "storage.k8s.io", "storageclasses", "list,watch", "reads the parameters of a set's class"},
 		{"manager", "storage.k8s.io", "volumeattributesclasses", "get", "reads the parameters of a template's class"},
 		{"manager", "storage.k8s.io", "csinodes", "list,watch", "reads which labels are the driver's topology keys"},

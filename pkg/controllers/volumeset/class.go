@@ -57,5 +57,8 @@ func (r *reconciler) orphaned(ctx context.Context, o *round) error {
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return nil // An event follows if the set still exists.
 	}
+	if err == nil {
+		r.announce(o.set, before.Conditions)
+	}
 	return err
 }

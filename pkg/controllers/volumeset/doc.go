@@ -13,7 +13,8 @@
 // creates the volume, progress.go remembers what is known of the slot, and withdraw.go gives slots up and chooses
 // places. failures.go remembers failures by place. share.go keeps one set from occupying all workers. remove.go deletes
 // a volume, and undeleted.go reports why a deletion failed. surplus.go delays the deletion of surplus unbound volumes.
-// classes.go records the classes in which claims may bind to unbound volumes, for the policy that refuses clones there.
+// classes.go records the classes in which claims may bind to unbound volumes, for the policy that refuses clones
+// there. events.go records events of a set.
 //
 // # What makes it safe
 //

@@ -247,6 +247,9 @@ func (r *reconciler) save(ctx context.Context, o *round) error {
 	if err := r.client.Status().Update(ctx, o.set); err != nil {
 		return err
 	}
+	if o.set.DeletionTimestamp == nil || o.census.slots > 0 { // Otherwise it is about to go.
+		r.announce(o.set, before.Conditions)
+	}
 	if err := isKept(o.set, classes); err != nil { // The driver is asked for nothing unless all of it was kept.
 		return fmt.Errorf("%w; if the definition of PersistentVolumeSets is older than this manager, apply that of "+
 			"its version (deploy/kubernetes/crds)", err)
