@@ -2,7 +2,7 @@ package backends
 
 import "github.com/stowage-csi/stowage/pkg/failure"
 
-// Kind classifies a failure; pkg/driver maps each Kind to one gRPC code.
+// Kind classifies a failure. pkg/driver maps it, together with the RPC that failed, to a gRPC code.
 type Kind = failure.Kind
 
 // Error is a failure of a known Kind.
