@@ -1,0 +1,79 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestCommandsInPages checks that the targets of make and the files below deploy exist that the code of the
+// documentation names.
+func TestCommandsInPages(t *testing.T) {
+	root := filepath.Join("..", "..")
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, target := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(string(makefile), -1) {
+		targets = append(targets, target[1])
+	}
+	file := regexp.MustCompile(`\bdeploy/[A-Za-z0-9._/-]*[A-Za-z0-9]`)
+	target := regexp.MustCompile("(?m)(?:^ *`?|&& )make ([a-z][a-z0-9-]*)")
+	for _, page := range markdown(t, root) {
+		for _, code := range append(blocksOf(t, page), spansOf(t, page)...) {
+			for _, path := range file.FindAllString(code, -1) {
+				if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+					t.Errorf("%s names %s: %v", page, path, err)
+				}
+			}
+			for _, found := range target.FindAllStringSubmatch(code, -1) {
+				if !slices.Contains(targets, found[1]) {
+					t.Errorf("%s names make %s, and the Makefile has no such target", page, found[1])
+				}
+			}
+		}
+	}
+}
+
+// TestInstallationsSetTheImage checks that the commands of an installation say which image it gets: no registry has the
+// image that the manifests and the chart name.
+func TestInstallationsSetTheImage(t *testing.T) {
+	installs := regexp.MustCompile(
+		`kubectl apply -k deploy/kubernetes/(overlays/|found-disks|local-volumes|recycler)|helm install`)
+	sets := regexp.MustCompile(`kustomize edit set image stowage=|--set image\.repository=`)
+	count := 0
+	for _, page := range markdown(t, filepath.Join("..", "..")) {
+		for _, block := range blocksOf(t, page) {
+			if !installs.MatchString(block) {
+				continue
+			}
+			count++
+			if !sets.MatchString(block) {
+				t.Errorf("%s installs without an image of the reader's registry:\n%s", page, block)
+			}
+		}
+	}
+	if count == 0 {
+		t.Error("no page installs anything")
+	}
+}
+
+// blocksOf returns the blocks of code of a page.
+func blocksOf(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return regexp.MustCompile("(?s)```.*?```").FindAllString(string(text), -1)
+}
+
+// spansOf returns the code in the sentences of a page, with the marks around it.
+func spansOf(t *testing.T, page string) []string {
+	t.Helper()
+	return regexp.MustCompile("`[^`]+`").FindAllString(strings.ReplaceAll(prose(t, page), "\n", " "), -1)
+}
