@@ -62,6 +62,24 @@ func TestInstallationsSetTheImage(t *testing.T) {
 	}
 }
 
+// TestFirstScreen checks that README.md begins with the way to a pod, for each backend of a cluster's storage, and with
+// the commands of developers.
+func TestFirstScreen(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const screen = 40 // lines
+	lines := strings.SplitAfterN(string(text), "\n", screen+1)
+	first := strings.Join(lines[:min(screen, len(lines))], "")
+	for _, want := range []string{"--set backend=nfs", "examples/hello/nfs.yaml", "--set backend=ebs",
+		"examples/hello/ebs.yaml", "make demo", "make test"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("the first %d lines of README.md lack %q", screen, want)
+		}
+	}
+}
+
 // blocksOf returns the blocks of code of a page.
 func blocksOf(t *testing.T, page string) []string {
 	t.Helper()
