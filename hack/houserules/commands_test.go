@@ -39,12 +39,14 @@ func TestCommandsInPages(t *testing.T) {
 	}
 }
 
-// TestInstallationsSetTheImage checks that the commands of an installation say which image it gets: no registry has the
-// image that the manifests and the chart name.
+// TestInstallationsSetTheImage checks that the commands and the overlays of an installation say which image it gets: no
+// registry has the image that the manifests and the chart name.
 func TestInstallationsSetTheImage(t *testing.T) {
 	installs := regexp.MustCompile(
-		`kubectl apply -k deploy/kubernetes/(overlays/|found-disks|local-volumes|recycler)|helm install`)
-	sets := regexp.MustCompile(`kustomize edit set image stowage=|--set image\.repository=`)
+		`kubectl apply -k deploy/kubernetes/(overlays/|found-disks|local-volumes|recycler)|helm install|` +
+			`resources: \[github\.com/stowage-csi/`)
+	sets := regexp.MustCompile(
+		`kustomize edit set image stowage=|--set image\.repository=|images: \[\{name: stowage, newName: `)
 	count := 0
 	for _, page := range markdown(t, filepath.Join("..", "..")) {
 		for _, block := range blocksOf(t, page) {
