@@ -39,7 +39,7 @@ func (o *options) bind(cmd *cobra.Command, registry backends.Registry) {
 	flags.StringVar(&o.endpoint, "endpoint", defaultEndpoint(),
 		"the socket to serve CSI on: unix:///path or a bare path; CSI_ENDPOINT in the environment sets another default")
 	flags.StringVar(&o.dataDir, "data-dir", "/var/lib/stowage",
-		"the directory that holds everything the driver keeps; it is made if need be")
+		"the directory that holds everything the driver keeps; it is created if it is missing")
 	flags.StringVar(&o.config, "config", "", "a YAML file that configures the backend, such as its pools")
 	flags.StringVar(&o.httpEndpoint, "http-endpoint", "",
 		"an address such as 127.0.0.1:9808 for /metrics and /healthz (default: none)")
