@@ -21,6 +21,9 @@ type Config struct {
 	SnapshotInterval time.Duration
 	// TokenLife is the time for which a client token is remembered; 0 for ever.
 	TokenLife time.Duration
+	// DeadTokens makes the token of a volume that has vanished answer IdempotentParameterMismatch, as EC2 has been seen to
+	// do (kubernetes-sigs/aws-ebs-csi-driver, issue 3010). Without it, such a token answers with the volume.
+	DeadTokens bool
 	// Troubles are random failures of the cloud itself.
 	Troubles Troubles
 	// MaxVolumes and MaxGiB are quotas; 0 for none.

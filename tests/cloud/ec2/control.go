@@ -63,6 +63,14 @@ func (s *Server) Doom(n int) {
 	s.doomed = n
 }
 
+// BreakKey makes EC2 unable to use a KMS key, as one that is disabled, unknown or forbidden, until it is called again
+// with false.
+func (s *Server) BreakKey(key string, broken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken[key] = broken
+}
+
 // FailVolume makes the hardware of a volume fail: its data is lost ("error" in "EBS volume lifecycle", EBS User Guide).
 func (s *Server) FailVolume(id string) {
 	s.mu.Lock()

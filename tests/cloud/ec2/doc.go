@@ -8,7 +8,8 @@
 // a choice, the API answers in the way that is worse for the caller.
 //
 // Answers can lag behind the true state (Config.Lag), transitions can get stuck, and creations can fail after they were
-// accepted. Faults of the network are simulated by package faults, whose Dialect for EC2 is here.
+// accepted: without a usable KMS key, the volume is then gone (Server.BreakKey). Faults of the network are simulated by
+// package faults, whose Dialect for EC2 is here.
 //
 // Sources: the Amazon EC2 API Reference (actions, error codes, request throttling, idempotency, eventual consistency)
 // and the EBS User Guide (volume types, modifications, Multi-Attach, volume limits), version 2016-11-15 of the API.

@@ -45,6 +45,8 @@ type Server struct {
 	random    *rand.Rand       // see dice
 	troubles  int              // so far
 	forbidden map[string]bool  // actions that no policy allows
+	broken    map[string]bool  // KMS keys that EC2 cannot use
+	vanished  map[string]bool  // volumes that such a key has made vanish
 }
 
 // transition is a change of state at an instant.
@@ -63,6 +65,7 @@ func New(config Config) *Server {
 		powers: newStore[power](),
 		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{},
 		stuck: map[string]bool{}, checks: map[string]check{}, forbidden: map[string]bool{},
+		broken: map[string]bool{}, vanished: map[string]bool{},
 	}
 }
 

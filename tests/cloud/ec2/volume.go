@@ -119,8 +119,20 @@ func (s *Server) begin(v volume) (id string, f *fault) {
 	} else if s.troubled(s.config.Troubles.Doomed) {
 		end = "error"
 	}
-	s.after(s.config.Create, "creating", func() { s.change(v.id, func(v *volume) { v.state = end }) })
+	s.after(s.config.Create, "creating", func() { s.endCreation(v.id, end) })
 	return v.id, nil
+}
+
+// endCreation ends the creation of a volume in a state. EC2 checks the KMS key only after its answer, so that "the
+// action can appear to complete, but eventually fails" (CreateVolume in the API reference, KmsKeyId). The volume is
+// then gone, without a state (kubernetes-sigs/aws-ebs-csi-driver, issues 1140 and 3010).
+func (s *Server) endCreation(id, state string) {
+	if s.broken[s.volumes.now(id).key] {
+		s.vanished[id] = true
+		s.volumes.put(id, s.now, nil)
+		return
+	}
+	s.change(id, func(v *volume) { v.state = state })
 }
 
 func (s *Server) quota(more int) *fault {
@@ -213,6 +225,9 @@ func (s *Server) once(token string, p *params, create func() (string, *fault)) (
 	case known && use.parameters != parameters:
 		return nil, faultf("IdempotentParameterMismatch",
 			"The client token you have provided is associated with a resource of other parameters.")
+	case known && s.config.DeadTokens && s.vanished[use.made]:
+		return nil, faultf("IdempotentParameterMismatch",
+			"The client token you have provided is associated with a resource that is already deleted.")
 	case known:
 		return s.volumes.versions[use.made][0].value, nil
 	}
