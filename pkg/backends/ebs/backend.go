@@ -32,6 +32,7 @@ type backend struct {
 	api    *ec2.Client // for reads: retries failures for a while
 	once   *ec2.Client // for changes: retries only requests that EC2 refused for their rate
 	pace   *pace.Pacer
+	began  time.Time // when the process began
 	log    *slog.Logger
 
 	tokens     token.Tokens
@@ -59,7 +60,7 @@ type backend struct {
 
 func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
-	b := &backend{driver: driver, config: config, log: log}
+	b := &backend{driver: driver, config: config, log: log, began: time.Now()}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(t.Most / 10) })
 	b.pace = pace.New(config.rateOf)
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {

@@ -92,6 +92,7 @@ func (b *backend) exists(ctx context.Context, name string, v types.Volume) error
 	if _, err := b.made(ctx, name, v); err != nil {
 		return err
 	}
+	b.tokens.Promise(b.tokens.Of(name), "")
 	return backends.Errorf(backends.Exists, "there is a volume %q already", name)
 }
 
@@ -121,14 +122,15 @@ type making struct {
 }
 
 // run requests the volume with one token after another, until one has created it. It moves on to the next token only if
-// the thing created with the present one is certainly gone.
+// the thing created with the present one is certainly gone. If EC2 has promised that thing to this process, and it was
+// never seen complete, run ends with the probable reason: the next one would be gone as well, and so on.
 func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 	for {
 		token := m.b.tokens.Of(m.name)
 		v, err := flight.Finish(ctx, m.b.config.Timing.Call,
 			func(ctx context.Context) (reply, error) { return m.b.ask(ctx, m.design, token) })
 		m.asked()
-		m.answered(token, err)
+		m.answered(token, v, err)
 		if codeOf(err) == "IdempotentParameterMismatch" {
 			err = m.other(ctx, token)
 		} else if err == nil {
@@ -146,12 +148,20 @@ func (m *making) run(ctx context.Context) (*backends.Volume, error) {
 		if err != nil {
 			return nil, m.verdict(err)
 		}
+		id, promised := m.b.tokens.Promised(token)
 		m.b.tokens.Turn(m.name, token)
+		if promised {
+			return nil, m.vanished(id)
+		}
 	}
 }
 
 // answered records that a request may have created a volume: this one, or the one that has used the token before.
-func (m *making) answered(token string, err error) {
+func (m *making) answered(token string, made reply, err error) {
+	// born may be up to a second late. So a volume that seems to be born with the process may be an earlier process's.
+	if err == nil && !made.born.Before(m.began) && made.born.Sub(m.b.began) > time.Second {
+		m.b.tokens.Promise(token, aws.ToString(made.VolumeId))
+	}
 	lost := mayArrive(err)
 	if lost {
 		m.b.tokens.Lose(token)
@@ -191,8 +201,12 @@ func (m *making) settle(ctx context.Context, made reply, token string) (*backend
 		m.unsure = true
 		return nil, err
 	case gone:
-		return nil, nil
-	case hasFailed(v):
+		err := m.b.provenGone(ctx, id)
+		m.unsure = m.unsure || err != nil
+		return nil, err
+	}
+	m.b.tokens.Promise(token, "")
+	if hasFailed(v) {
 		err := m.b.givenUp(ctx, v)
 		if m.b.shown.Ended(id) { // Otherwise the token leads to it again, and no other path does.
 			m.b.tokens.Turn(m.name, token)
@@ -230,6 +244,9 @@ func (m *making) shownSoon(ctx context.Context, id string,
 // other finds out what has the token: a volume that EC2 does not show yet, or one that is gone. For the latter it
 // returns nil.
 func (m *making) other(ctx context.Context, token string) error {
+	if id, promised := m.b.tokens.Promised(token); promised && m.b.refused(ctx, id) {
+		return nil
+	}
 	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
 	defer cancel()
 	found, err := m.b.named.Until(ctx, "appear", m.name,

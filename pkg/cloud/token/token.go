@@ -19,6 +19,33 @@ type Tokens struct {
 	// doubts is when it became known that a thing that does not show has used a token.
 	doubts map[string]time.Time
 	lost   map[string]time.Time // when a request with the token last got no answer
+	// promised is the ID of what the cloud has said that it is creating for a token.
+	promised map[string]string
+}
+
+// Promise records that the cloud has accepted a request with the token, and the ID of the thing that it is creating. An
+// empty ID records that the cloud has shown the end of the creation.
+func (t *Tokens) Promise(token, id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if id == "" {
+		delete(t.promised, token)
+		return
+	}
+	if t.promised == nil {
+		t.promised = map[string]string{}
+	}
+	forget(t.promised)
+	t.promised[token] = id
+}
+
+// Promised returns the ID of the thing that the cloud is creating for the token. It returns false once the cloud has
+// shown the end of the creation, and for the request of another process.
+func (t *Tokens) Promised(token string) (id string, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	id, ok = t.promised[token]
+	return id, ok
 }
 
 // Lose records that a request with the token got no answer: it may have created something, or may still do so.
@@ -93,5 +120,6 @@ func (t *Tokens) Turn(name, dead string) {
 	forget(t.turns)
 	delete(t.doubts, dead)
 	delete(t.lost, dead)
+	delete(t.promised, dead)
 	t.turns[name]++
 }

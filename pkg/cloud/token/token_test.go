@@ -45,6 +45,29 @@ func TestDoubtsLastUntilTheTurn(t *testing.T) {
 	})
 }
 
+func TestPromisesLastUntilTheTurn(t *testing.T) {
+	for name, end := range map[string]func(tokens *Tokens, token string){
+		"until the creation has ended": func(tokens *Tokens, token string) { tokens.Promise(token, "") },
+		"until the turn":               func(tokens *Tokens, token string) { tokens.Turn("pvc-1", token) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var tokens Tokens
+			token := tokens.Of("pvc-1")
+			if id, ok := tokens.Promised(token); ok {
+				t.Errorf("at first %q is promised, want nothing", id)
+			}
+			tokens.Promise(token, "vol-1")
+			if id, ok := tokens.Promised(token); !ok || id != "vol-1" {
+				t.Errorf("promised is %q (%v), want vol-1", id, ok)
+			}
+			end(&tokens, token)
+			if id, ok := tokens.Promised(token); ok {
+				t.Errorf("afterwards %q is promised, want nothing", id)
+			}
+		})
+	}
+}
+
 func TestTurnsAreForgottenInTime(t *testing.T) {
 	var tokens Tokens
 	for i := range 2 * keep {
