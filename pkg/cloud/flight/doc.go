@@ -6,4 +6,5 @@
 // request that is still waiting for its turn is not sent once its caller has left (Turn).
 //
 // When all callers of an operation have left, its context ends. The operation then stops as soon as it is only waiting.
+// Its callers do not hear how it ends, so it records the failures of its requests (Because) for those that leave.
 package flight

@@ -26,13 +26,15 @@ type flight[T any] struct {
 	op      Op
 	callers int
 	cancel  context.CancelCauseFunc
+	cause   Cause
 	done    chan struct{} // closed once value and err are set
 	value   T
 	err     error
 }
 
 // Do runs work and returns its result. Kinds: Busy when another operation on the key is under way, or when the caller's
-// context ends before work does; Unavailable when that context has ended already; those of work.
+// context ends before work does; Unavailable when that context has ended already; those of work. A caller whose context
+// ends gets the last failure that work has recorded by Because.
 //
 // The context of work has the values of the caller's context, and ends when all callers that wait for it have left.
 func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context) (T, error)) (T, error) {
@@ -50,7 +52,8 @@ func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context)
 	case <-ctx.Done():
 	}
 	g.leave(f)
-	return none, failure.Errorf(failure.Busy, "%s goes on, but the request has ended: %w", op.What, context.Cause(ctx))
+	return none, failure.Errorf(failure.Busy, "%s goes on, but the request has ended: %w%s", op.What, context.Cause(ctx),
+		f.cause.Last())
 }
 
 // Under returns the operation that is under way on the object.
@@ -80,7 +83,7 @@ func (g *Group[T]) board(ctx context.Context, op Op, work func(context.Context) 
 		g.flights = map[string]*flight[T]{}
 	}
 	g.flights[op.Key] = f
-	go g.run(inner, f, work)
+	go g.run(f.cause.Watch(inner), f, work)
 	return f, nil
 }
 
