@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/cloud/batch"
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
@@ -47,7 +48,9 @@ func (w *Waiter[K, S]) next() (at time.Time, ok bool) {
 			at, ok = due, true
 		}
 	}
-	w.running = ok
+	if w.running = ok; !ok {
+		w.cause.Clear()
+	}
 	return at, ok
 }
 
@@ -119,7 +122,7 @@ func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 	}
 	w.things = len(keys)
 	if ctx != nil {
-		ctx = context.WithoutCancel(ctx) // The look serves all callers.
+		ctx = w.cause.Watch(context.WithoutCancel(ctx)) // The look serves all callers.
 	}
 	return ctx, keys
 }
@@ -142,7 +145,11 @@ func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
 		}
 	}
 	w.waiting = still
-	w.pace.heard(anyAnswer(seen))
+	answered := anyAnswer(seen)
+	if answered {
+		w.cause.Clear()
+	}
+	w.pace.heard(answered)
 	w.earliest = now.Add(w.pace.gap())
 }
 
@@ -165,6 +172,7 @@ func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.T
 	me.looks++
 	if me.unknown = nil; saysNothing(result.Err) {
 		me.unknown = result.Err
+		flight.Because(me.ctx, result.Err)
 		return false
 	}
 	done, err := me.accept(result.Value, result.Err)

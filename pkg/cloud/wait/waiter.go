@@ -37,6 +37,7 @@ type Waiter[K comparable, S any] struct {
 	running  bool
 	began    time.Time     // when the last look began
 	things   int           // how many things the last look was for
+	cause    flight.Cause  // of the looks since the last answer
 	earliest time.Time     // a thing that Until waits for is not looked at before
 	changed  chan struct{} // buffers one signal: the goroutine must check waiting again
 }
@@ -84,7 +85,7 @@ func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K,
 }
 
 // Look looks at the thing once, in one request with the things of other callers. It returns a state from after the call
-// began. Kinds: those of the look; Busy when the context ends first.
+// began. Kinds: those of the look; Busy when the context ends first, with the last failure of a look under way.
 func (w *Waiter[K, S]) Look(ctx context.Context, key K) (S, error) {
 	return w.join(ctx, &waiter[K, S]{key: key})
 }
@@ -130,7 +131,7 @@ func (w *Waiter[K, S]) leave(ctx context.Context, me *waiter[K, S]) error {
 	if me.unknown != nil {
 		return failure.Errorf(failure.Busy, "not done after %v, and the last look failed: %w", took, me.unknown)
 	}
-	return failure.Errorf(failure.Busy, "not done after %v: %w", took, context.Cause(ctx))
+	return failure.Errorf(failure.Busy, "not done after %v: %w%s", took, context.Cause(ctx), w.cause.Last())
 }
 
 func (w *Waiter[K, S]) wake() {
