@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
@@ -23,6 +24,7 @@ type Batcher[I comparable, O any] struct {
 // place is one item's part in the next request.
 type place[O any] struct {
 	ctx     context.Context // of the first caller, for its values only
+	cause   *flight.Cause   // of the request; nil until that has begun
 	callers int
 	done    chan struct{} // closed once result is set
 	result  Result[O]
@@ -33,8 +35,9 @@ func New[I comparable, O any](options Options, call Func[I, O]) *Batcher[I, O] {
 	return &Batcher[I, O]{options: options, call: call, places: map[I]*place[O]{}}
 }
 
-// Do puts the item into the next request and returns its result. A caller whose context ends gets Unavailable. If no
-// other caller wants the item, it is dropped from a request that has not begun, but not from one that has.
+// Do puts the item into the next request and returns its result. A caller whose context ends gets Unavailable, with the
+// last failure of a request under way. If no other caller wants the item, it is dropped from a request that has not
+// begun, but not from one that has.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	if err := ctx.Err(); err != nil {
 		var none O
@@ -45,9 +48,10 @@ func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	case <-p.done:
 		return p.result.Value, p.result.Err
 	case <-ctx.Done():
-		b.leave(item, p)
+		last := b.leave(item, p)
 		var none O
-		return none, failure.Errorf(failure.Unavailable, "not answered before the request ended: %w", context.Cause(ctx))
+		return none, failure.Errorf(failure.Unavailable, "not answered before the request ended: %w%s", context.Cause(ctx),
+			last)
 	}
 }
 
@@ -68,13 +72,18 @@ func (b *Batcher[I, O]) join(ctx context.Context, item I) *place[O] {
 	return p
 }
 
-func (b *Batcher[I, O]) leave(item I, p *place[O]) {
+// leave withdraws a caller, and returns the last failure of its request, as Cause.Last does.
+func (b *Batcher[I, O]) leave(item I, p *place[O]) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	p.callers--
 	if p.callers == 0 && b.places[item] == p {
 		delete(b.places, item)
 	}
+	if p.cause == nil {
+		return ""
+	}
+	return p.cause.Last()
 }
 
 // run makes requests until no items are left.
@@ -128,6 +137,13 @@ func (b *Batcher[I, O]) take() (items []I, places []*place[O]) {
 			delete(b.places, item)
 		}
 	}
-	b.running = len(items) > 0
+	if b.running = len(items) > 0; !b.running {
+		return nil, nil
+	}
+	cause := &flight.Cause{}
+	ctx := cause.Watch(places[0].ctx)
+	for _, p := range places {
+		p.ctx, p.cause = ctx, cause
+	}
 	return items, places
 }
