@@ -61,11 +61,14 @@ type backend struct {
 func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
 	b := &backend{driver: driver, config: config, log: log, began: time.Now()}
-	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) { o.Retryer = again(t.Most / 10) })
+	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
+		o.Retryer = again(t.Most / 10)
+		o.APIOptions = append(o.APIOptions, causes)
+	})
 	b.pace = pace.New(config.rateOf)
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
 		o.Retryer = refusedOnly(t.Most)
-		o.APIOptions = append(o.APIOptions, b.paced)
+		o.APIOptions = append(o.APIOptions, b.paced, causes)
 	})
 	const crowd = 100 * time.Millisecond // half of it for names, because a volume needs one look by name, not two
 	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10, Named: mentions}

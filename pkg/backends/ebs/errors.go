@@ -1,7 +1,6 @@
 package ebs
 
 import (
-	"context"
 	"errors"
 	"strings"
 
@@ -30,7 +29,7 @@ func ofEC2(err error) error {
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case outOfTime(err):
 		return backends.Errorf(backends.Unavailable, "EC2 did not answer in time: %w", err)
 	case !ok:
 		return backends.Errorf(backends.Unavailable, "EC2 cannot be reached: %w", err)
