@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
@@ -93,13 +94,14 @@ func (b *begun) wait(ctx context.Context, volume, node string) error {
 	if left <= 0 {
 		return nil
 	}
+	why := failure.Errorf(failure.Busy,
+		"the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is "+
+			"attached again in %v", volume, node, left.Round(time.Second))
+	flight.Because(ctx, why)
 	select {
 	case <-time.After(left):
 		return nil
 	case <-ctx.Done():
-		return failure.Errorf(failure.Busy,
-			"the cloud has not answered an earlier request to detach volume %q from node %q, which may still arrive: it is "+
-				"attached again in %v: %w",
-			volume, node, left.Round(time.Second), context.Cause(ctx))
+		return failure.Errorf(failure.Busy, "%w: %w", why, context.Cause(ctx))
 	}
 }

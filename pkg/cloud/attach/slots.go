@@ -2,10 +2,12 @@ package attach
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
 
@@ -32,20 +34,33 @@ func newSlots(perNode, all int64) *slots {
 // other node. Kinds: Busy when the context ends first.
 func (s *slots) take(ctx context.Context, node string) (release func(), err error) {
 	l := s.enter(node)
-	if err := l.slots.Acquire(ctx, 1); err != nil {
+	if err := acquire(ctx, l.slots, fmt.Sprintf("too much is under way on node %q", node)); err != nil {
 		s.exit(node, l)
-		return nil, failure.Errorf(failure.Busy, "too much is under way on node %q: ask again: %w", node, err)
+		return nil, err
 	}
-	if err := s.all.Acquire(ctx, 1); err != nil {
+	if err := acquire(ctx, s.all, "too much is under way"); err != nil {
 		l.slots.Release(1)
 		s.exit(node, l)
-		return nil, failure.Errorf(failure.Busy, "too much is under way: ask again: %w", err)
+		return nil, err
 	}
 	return func() {
 		s.all.Release(1)
 		l.slots.Release(1)
 		s.exit(node, l)
 	}, nil
+}
+
+// acquire waits for a slot, and tells callers that leave meanwhile why none is free. Kinds: Busy when the context ends
+// first.
+func acquire(ctx context.Context, of *semaphore.Weighted, why string) error {
+	if ctx.Err() == nil && of.TryAcquire(1) {
+		return nil
+	}
+	flight.Because(ctx, failure.Errorf(failure.Busy, "%s: ask again", why))
+	if err := of.Acquire(ctx, 1); err != nil {
+		return failure.Errorf(failure.Busy, "%s: ask again: %w", why, err)
+	}
+	return nil
 }
 
 func (s *slots) enter(node string) *lane {
