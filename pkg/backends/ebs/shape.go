@@ -111,18 +111,30 @@ func shapeFor(p Parameters, m Mutable, size backends.CapacityRange, preferred, l
 		return shape{}, err
 	}
 	s.gib = bytes / gib
-	if p.IOPSPerGB != 0 {
-		s.iops = p.perGiB(l, s.gib)
+	if p.IOPSPerGB != 0 || s.with(m).kind == p.Type { // Another type drops the iops that it does not support: see fit.
+		s.iops = p.operations(l, s.gib)
 	}
 	s = s.with(m)
 	return s, s.check()
 }
 
-// perGiB returns the operations a second of a volume for which the class sets a number per GiB.
-func (p Parameters) perGiB(l rules, gib int64) int64 {
-	iops := min(p.IOPSPerGB*gib, l.mostIOPS)
+// operations returns the operations a second that the class gives a volume of the size. Like aws-ebs-csi-driver, it
+// lowers them to the most that the type and the size allow, unless that is less than the least of the type
+// (docs/parameters.md there, and capIOPS in pkg/cloud/cloud.go).
+func (p Parameters) operations(l rules, gib int64) int64 {
+	iops := p.IOPS
+	if p.IOPSPerGB != 0 {
+		iops = min(p.IOPSPerGB, l.mostIOPS) * gib
+	}
 	if p.AutoIOPS {
 		iops = max(iops, l.leastIOPS)
+	}
+	if l.mostIOPS == 0 { // The type has none to lower them to.
+		return iops
+	}
+	iops = min(iops, l.mostIOPS)
+	if most := l.iopsPerGiB * gib; most >= l.leastIOPS {
+		iops = min(iops, most)
 	}
 	return iops
 }
