@@ -12,7 +12,7 @@ import (
 type Parameters struct {
 	Type       string `param:"type" enum:"gp2|gp3|io1|io2|st1|sc1|standard" default:"gp3" doc:"Volume type."`
 	IOPS       int64  `param:"iops" min:"100" doc:"Provisioned operations per second, for gp3, io1 and io2. A volume whose type and size allow fewer gets the most that they allow."`
-	IOPSPerGB  int64  `param:"iopsPerGB" alias:"iopspergb" min:"1" doc:"Provisioned operations per second for each GiB of the volume, instead of iops, and within the same limits."`
+	IOPSPerGB  int64  `param:"iopsPerGB" alias:"iopsPerGb|iopspergb" min:"1" doc:"Provisioned operations per second for each GiB of the volume, instead of iops, and within the same limits."`
 	AutoIOPS   bool   `param:"allowAutoIOPSPerGBIncrease" alias:"allowautoiopspergbincrease" doc:"With iopsPerGB: give a small volume the least that its type can have instead of refusing it."`
 	Throughput int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
 	Encrypted  *bool  `param:"encrypted" doc:"Whether the volume is encrypted. Without it the account's default holds."`

@@ -132,6 +132,16 @@ func TestKeyImpliesEncryption(t *testing.T) {
 	}
 }
 
+// TestIOPSPerGBHasThreeSpellings: aws-ebs-csi-driver takes any, and its own page has two of them.
+func TestIOPSPerGBHasThreeSpellings(t *testing.T) {
+	for _, key := range []string{"iopsPerGB", "iopsPerGb", "iopspergb"} {
+		var p Parameters
+		if err := params.Decode(map[string]string{key: "10"}, &p); err != nil || p.IOPSPerGB != 10 {
+			t.Errorf("%s: got %+v, %v; want 10", key, p, err)
+		}
+	}
+}
+
 // TestVolumeTypeHasTwoKeys: aws-ebs-csi-driver keeps the older key of a VolumeAttributesClass as well.
 func TestVolumeTypeHasTwoKeys(t *testing.T) {
 	for _, key := range []string{"type", "volumeType"} {
