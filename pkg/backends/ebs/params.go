@@ -17,6 +17,10 @@ type Parameters struct {
 	Throughput int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
 	Encrypted  *bool  `param:"encrypted" doc:"Whether the volume is encrypted. Without it the account's default holds."`
 	KMSKeyID   string `param:"kmsKeyId" alias:"kmskeyid" doc:"KMS key of the volume, which is encrypted then; without it the account's default."`
+
+	// The rest is of aws-ebs-csi-driver, whose classes may say that they do without.
+	Ext4Encryption  bool `param:"ext4EncryptionSupport" alias:"ext4encryptionsupport" doc:"Only false: the driver makes no ext4 that encrypts single folders. Use encrypted, which encrypts the whole volume."`
+	WaitInitialized bool `param:"blockAttachUntilInitialized" alias:"blockattachuntilinitialized" doc:"Only false: a restored volume is attached at once. Use fastSnapshotRestoreAvailabilityZones in the VolumeSnapshotClass, for volumes that have their full speed at once."`
 	Tags
 }
 
@@ -60,6 +64,12 @@ func (p *Parameters) Validate() error {
 	case p.KMSKeyID != "" && p.Encrypted != nil && !*p.Encrypted:
 		return backends.Errorf(backends.Invalid,
 			"kmsKeyId goes with encrypted volumes only: leave it out, or leave encrypted: \"false\" out")
+	case p.Ext4Encryption:
+		return backends.Errorf(backends.Invalid, "ext4EncryptionSupport: \"true\" is not possible here: leave it out, and "+
+			"use encrypted: \"true\" to encrypt the whole volume")
+	case p.WaitInitialized:
+		return backends.Errorf(backends.Invalid, "blockAttachUntilInitialized: \"true\" is not possible here: leave it out, "+
+			"and use fastSnapshotRestoreAvailabilityZones in the VolumeSnapshotClass for volumes with their full speed at once")
 	}
 	return nil
 }

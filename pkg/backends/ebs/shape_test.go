@@ -132,6 +132,30 @@ func TestKeyImpliesEncryption(t *testing.T) {
 	}
 }
 
+// TestWhatTheDriverDoesNotDo: a class of aws-ebs-csi-driver may rule a feature out, and otherwise is told what to use.
+func TestWhatTheDriverDoesNotDo(t *testing.T) {
+	for _, row := range []struct{ key, value, want string }{
+		{"ext4EncryptionSupport", "false", ""},
+		{"ext4EncryptionSupport", "true", `use encrypted: "true"`},
+		{"ext4encryptionsupport", "true", `use encrypted: "true"`},
+		{"blockAttachUntilInitialized", "false", ""},
+		{"blockAttachUntilInitialized", "true", "use fastSnapshotRestoreAvailabilityZones"},
+		{"blockattachuntilinitialized", "true", "use fastSnapshotRestoreAvailabilityZones"},
+	} {
+		var p Parameters
+		err := params.Decode(map[string]string{row.key: row.value}, &p)
+		if row.want == "" {
+			if err != nil {
+				t.Errorf("%s=%s: got %v, want it accepted", row.key, row.value, err)
+			}
+			continue
+		}
+		if !backends.Is(err, backends.Invalid) || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s=%s: got %v, want Invalid that says %q", row.key, row.value, err, row.want)
+		}
+	}
+}
+
 // TestIOPSPerGBHasThreeSpellings: aws-ebs-csi-driver takes any, and its own page has two of them.
 func TestIOPSPerGBHasThreeSpellings(t *testing.T) {
 	for _, key := range []string{"iopsPerGB", "iopsPerGb", "iopspergb"} {
