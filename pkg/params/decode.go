@@ -68,16 +68,16 @@ func (s *schema) fill(structs []reflect.Value, values map[string]string) error {
 	var found problems
 	given := map[*parameter]string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
-		p := s.byKey[key]
+		p := s.find(key)
 		switch {
 		case p == nil:
 			found.unknownKey(key, s)
 		case p.ignored():
-		case given[p] != "":
+		case given[p] != "" && !p.family:
 			found.givenTwice(given[p], key)
 		default:
 			given[p] = key
-			if !p.set(p.field(structs), values[key]) {
+			if !p.set(p.field(structs), key, values[key]) {
 				found.badValue(key, values[key], p)
 			}
 		}

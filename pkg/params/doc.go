@@ -36,6 +36,8 @@
 //     text is the empty list, which is nil.
 //   - a pointer to one of these: nil when the key is not given. It is the form of a mutable parameter, for which
 //     "unchanged" differs from every value.
+//   - map[string]string: a family of keys, for a key that ends with "*". It holds the values of all keys with that
+//     beginning that no other parameter has, by their ends. They are strings as above.
 //   - a field named _: the key is accepted with any value, and ignored.
 //   - an embedded struct: its fields are parameters.
 //

@@ -40,9 +40,7 @@ func (c *Schemas) encode(targets ...any) map[string]string {
 		if p.ignored() {
 			continue
 		}
-		if text, given := p.text(p.field(structs)); given {
-			values[p.key] = text
-		}
+		maps.Copy(values, p.texts(p.field(structs)))
 	}
 	return values
 }

@@ -18,6 +18,7 @@ type parameter struct {
 	max     *int64
 	initial string       // the default in canonical text
 	pointer bool         // nil means "not given"
+	family  bool         // of keys with the same beginning: the field is a map of the values by the ends of the keys
 	index   []int        // of the field in its struct
 	owner   int          // the index of its struct in the schema
 	typ     reflect.Type // of the field
@@ -39,11 +40,18 @@ func (p *parameter) setDefault(field reflect.Value) {
 }
 
 // set sets the field to the value of the text, and reports whether that is allowed. Otherwise it does not change the
-// field.
-func (p *parameter) set(field reflect.Value, text string) bool {
+// field. The key decides which entry of a family is set.
+func (p *parameter) set(field reflect.Value, key, text string) bool {
 	value, ok := p.parse(text)
 	if !ok {
 		return false
+	}
+	if p.family {
+		if field.IsNil() {
+			field.Set(reflect.MakeMap(p.typ))
+		}
+		field.SetMapIndex(reflect.ValueOf(key[len(p.beginning()):]), value)
+		return true
 	}
 	if p.pointer {
 		value = value.Addr()
@@ -61,8 +69,11 @@ func (p *parameter) parse(text string) (reflect.Value, bool) {
 	return value, p.inEnum(value) && p.inRange(value)
 }
 
+// beginning returns what the keys of a family begin with.
+func (p *parameter) beginning() string { return strings.TrimSuffix(p.key, anything) }
+
 func (p *parameter) elem() reflect.Type {
-	if p.pointer {
+	if p.pointer || p.family {
 		return p.typ.Elem()
 	}
 	return p.typ
@@ -83,6 +94,21 @@ func (p *parameter) inRange(value reflect.Value) bool {
 		return false
 	}
 	return p.max == nil || value.Int() <= *p.max
+}
+
+// texts returns the canonical text of each key that has been given, without those whose value is that of an absent key.
+func (p *parameter) texts(field reflect.Value) map[string]string {
+	if !p.family {
+		if text, given := p.text(field); given {
+			return map[string]string{p.key: text}
+		}
+		return nil
+	}
+	texts := make(map[string]string, field.Len())
+	for entries := field.MapRange(); entries.Next(); {
+		texts[p.beginning()+entries.Key().String()] = p.codec.format(entries.Value())
+	}
+	return texts
 }
 
 // text returns the canonical text of the field's value; ok is false when the value is that of an absent key.

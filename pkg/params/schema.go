@@ -110,6 +110,20 @@ func (s *schema) add(t reflect.Type, description reflect.StructField, owner int,
 	}
 }
 
+// find returns the parameter of a key: the one with that key, or else the family that the key belongs to. It returns
+// nil if there is none.
+func (s *schema) find(key string) *parameter {
+	if p := s.byKey[key]; p != nil {
+		return p
+	}
+	for _, p := range s.parameters {
+		if end, ok := strings.CutPrefix(key, p.beginning()); p.family && ok && end != "" {
+			return p
+		}
+	}
+	return nil
+}
+
 // refuseStray finds fields that were meant to be parameters, but would be ignored.
 func (s *schema) refuseStray(owner reflect.Type, description reflect.StructField) {
 	if description.Anonymous && description.Type.Kind() == reflect.Pointer {

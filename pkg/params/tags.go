@@ -16,6 +16,10 @@ func newParameter(description reflect.StructField) (*parameter, error) {
 	if slices.Contains(p.keys, "") {
 		return nil, errors.New("a key is empty")
 	}
+	p.family = strings.HasSuffix(p.key, anything)
+	if p.family && len(p.keys) > 1 {
+		return nil, errors.New("a family of keys has no alias")
+	}
 	if description.Name == "_" {
 		return p, onlyDoc(tag)
 	}
@@ -46,10 +50,16 @@ func onlyDoc(tag reflect.StructTag) error {
 	return nil
 }
 
+// anything ends the key of a family, and stands for the end of each of its keys.
+const anything = "*"
+
 func (p *parameter) setType(t reflect.Type) error {
+	if p.family != (t == reflect.TypeFor[map[string]string]()) {
+		return fmt.Errorf("a map[string]string is for a key that ends with %q, and such a key for nothing else", anything)
+	}
 	p.pointer = t.Kind() == reflect.Pointer
 	elem := t
-	if p.pointer {
+	if p.pointer || p.family {
 		elem = t.Elem()
 	}
 	found, ok := codecOf(elem)
@@ -114,6 +124,9 @@ func (p *parameter) setInitial(text string) error {
 	}
 	if p.pointer {
 		return errors.New("a pointer has no default: nil says that the key is not given")
+	}
+	if p.family {
+		return errors.New("a family of keys has no default")
 	}
 	value, ok := p.parse(text)
 	if !ok {
