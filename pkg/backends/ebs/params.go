@@ -34,6 +34,8 @@ type Tags struct {
 	Tag6 string `param:"tagSpecification_6" doc:"As tagSpecification_1."`
 	Tag7 string `param:"tagSpecification_7" doc:"As tagSpecification_1."`
 	Tag8 string `param:"tagSpecification_8" doc:"As tagSpecification_1."`
+	// Named are those whose names are no numbers up to 8.
+	Named map[string]string `param:"tagSpecification_*" doc:"As tagSpecification_1, with any other name in place of the number."`
 }
 
 // Mutable are the parameters of a VolumeAttributesClass.

@@ -210,6 +210,34 @@ func TestTags(t *testing.T) {
 	}
 }
 
+// TestTagsHaveAnyName: aws-ebs-csi-driver takes any name behind the prefix (docs/tagging.md).
+func TestTagsHaveAnyName(t *testing.T) {
+	b := &backend{driver: "ebs.csi.stowage.dev", config: Config{ClusterID: "production"}}
+	values := map[string]string{"tagSpecification_1": "a=1", "tagSpecification_9": "b=2", "tagSpecification_team": "c=3"}
+	for name, tags := range map[string]func() (Tags, error){
+		"StorageClass": func() (Tags, error) {
+			var p Parameters
+			err := params.Decode(values, &p)
+			return p.Tags, err
+		},
+		"VolumeSnapshotClass": func() (Tags, error) {
+			var p SnapshotParameters
+			err := params.Decode(values, &p)
+			return p.Tags, err
+		},
+	} {
+		given, err := tags()
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		have, err := b.tagsFor(volumeNameTag, "pvc-1", given, backends.Claim{})
+		if err != nil || have["a"] != "1" || have["b"] != "2" || have["c"] != "3" {
+			t.Errorf("%s: got %v, %v; want a=1, b=2 and c=3 in it", name, have, err)
+		}
+	}
+}
+
 // TestDeviceNames compares the names with the largest limit of an instance, and with the names that EC2 accepts.
 func TestDeviceNames(t *testing.T) {
 	names := deviceNames()

@@ -136,6 +136,9 @@ func (b *backend) ownTags(tags map[string]string) (n int) {
 
 func (t Tags) list() []string {
 	all := []string{t.Tag1, t.Tag2, t.Tag3, t.Tag4, t.Tag5, t.Tag6, t.Tag7, t.Tag8}
+	for _, name := range slices.Sorted(maps.Keys(t.Named)) {
+		all = append(all, t.Named[name])
+	}
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
