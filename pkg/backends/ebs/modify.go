@@ -29,12 +29,17 @@ type change struct {
 
 // merge adds another caller's change. It returns false for a contradiction.
 func (c *change) merge(other change) bool {
-	if differ(c.Type, other.Type) || differ(c.IOPS, other.IOPS) || differ(c.Throughput, other.Throughput) {
+	if differ(c.Type, other.Type) || differ(c.IOPS, other.IOPS) || differ(c.IOPSPerGB, other.IOPSPerGB) ||
+		differ(c.Throughput, other.Throughput) {
+		return false
+	}
+	if c.IOPS != nil && other.IOPSPerGB != nil || c.IOPSPerGB != nil && other.IOPS != nil {
 		return false
 	}
 	c.gib = max(c.gib, other.gib)
 	set(&c.Type, other.Type)
 	set(&c.IOPS, other.IOPS)
+	set(&c.IOPSPerGB, other.IOPSPerGB)
 	set(&c.Throughput, other.Throughput)
 	return true
 }
@@ -223,11 +228,12 @@ func (b *backend) send(ctx context.Context, v types.Volume, want change) (types.
 }
 
 // judge returns the part of the change that the volume can have. If a read would rule the request out, judge checks the
-// current volume, because the read may be from before another change. A size that is large enough stays so. Kinds:
-// those of possible, and of asOfNow.
+// current volume, because the read may be from before another change. A size that is large enough stays so. An older
+// size would give other operations per second. Kinds: those of possible, and of asOfNow.
 func (b *backend) judge(ctx context.Context, v types.Volume, want change) (types.Volume, change, error) {
 	possible, err := want.possible(v)
-	if err == nil && possible.Mutable == want.Mutable && (!want.met(v) || want.Mutable == Mutable{}) {
+	if err == nil && possible.Mutable == want.Mutable && want.IOPSPerGB == nil &&
+		(!want.met(v) || want.Mutable == Mutable{}) {
 		return v, want, nil
 	}
 	if v, err = b.asOfNow(ctx, v); err != nil {
@@ -248,7 +254,7 @@ func (c change) request(v types.Volume) *ec2.ModifyVolumeInput {
 		input.VolumeType, input.Iops, input.Throughput = types.VolumeType(*c.Type), number(target.iops),
 			number(target.throughput)
 	}
-	if c.IOPS != nil {
+	if c.IOPS != nil || c.IOPSPerGB != nil {
 		input.Iops = number(target.iops)
 	}
 	if c.Throughput != nil {

@@ -63,6 +63,46 @@ func growingAndChangingIsOneRequest(t *testing.T) {
 	}
 }
 
+// TestIOPSPerGBFollowTheSize changes the operations per GiB of a volume, of one that grows at the same time, and of one
+// that has grown while reads are old.
+func TestIOPSPerGBFollowTheSize(t *testing.T) { synctest.Test(t, iopsPerGBFollowTheSize) }
+
+func iopsPerGBFollowTheSize(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, func(c *ebs.Config) { c.Timing.Gather = 100 * time.Millisecond })
+	v := d.make("one").Handle
+	modify := func(perGB int64) {
+		kind := "io2"
+		if err := d.f.Modify.Modify(within(t, time.Minute), v, &ebs.Mutable{Type: &kind, IOPSPerGB: &perGB}); err != nil {
+			t.Errorf("to %d per GiB: %v", perGB, err)
+		}
+	}
+	has := func(when string, gib, iops int) {
+		t.Helper()
+		if have := w.Server.Volumes()[0]; have.GiB != gib || have.IOPS != iops {
+			t.Errorf("%s: it has %d GiB and %d iops, want %d and %d", when, have.GiB, have.IOPS, gib, iops)
+		}
+	}
+	grow := func(gib int64) {
+		if _, err := d.f.Expand.Expand(t.Context(), v, backends.CapacityRange{RequiredBytes: gib << 30}); err != nil {
+			t.Errorf("to %d GiB: %v", gib, err)
+		}
+	}
+	modify(400)
+	has("alone", 4, 1600)
+	var group sync.WaitGroup
+	group.Go(func() { grow(10) })
+	group.Go(func() { modify(500) })
+	group.Wait()
+	has("while it grows", 10, 5000)
+	<-time.After(time.Minute)
+	grow(20)
+	w.Server.SetLag(5 * time.Second)
+	d = open(t, w, nil)
+	modify(600)
+	has("after it has grown", 20, 12000)
+}
+
 // TestWrongChangeKeepsNobodyFromGrowing requests a size, and at the same time a performance that no size allows.
 func TestWrongChangeKeepsNobodyFromGrowing(t *testing.T) {
 	synctest.Test(t, wrongChangeKeepsNobodyFromGrowing)

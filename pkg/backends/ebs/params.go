@@ -42,7 +42,16 @@ type Tags struct {
 type Mutable struct {
 	Type       *string `param:"type" alias:"volumeType" enum:"gp2|gp3|io1|io2|st1|sc1|standard" doc:"Volume type."`
 	IOPS       *int64  `param:"iops" min:"100" max:"256000" doc:"Provisioned operations per second, for gp3, io1 and io2."`
+	IOPSPerGB  *int64  `param:"iopsPerGB" min:"1" doc:"Provisioned operations per second for each GiB that the volume has when it is changed, instead of iops. A volume whose type and size allow fewer gets the most that they allow."`
 	Throughput *int64  `param:"throughput" min:"125" max:"2000" doc:"Provisioned MiB per second, for gp3."`
+}
+
+// Validate checks combinations, which no single struct tag can.
+func (m *Mutable) Validate() error {
+	if m.IOPS != nil && m.IOPSPerGB != nil {
+		return backends.Errorf(backends.Invalid, "iops and iopsPerGB exclude each other: leave one out")
+	}
+	return nil
 }
 
 // SnapshotParameters are the parameters of a VolumeSnapshotClass.

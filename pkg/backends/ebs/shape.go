@@ -145,6 +145,11 @@ func (s shape) with(m Mutable) shape {
 		s.kind = *m.Type
 		s = s.fit()
 	}
+	if l, err := rulesOf(s.kind); err == nil && m.IOPSPerGB != nil {
+		if s.iops = (Parameters{IOPSPerGB: *m.IOPSPerGB}).operations(l, s.gib); l.mostIOPS == 0 {
+			s.iops = *m.IOPSPerGB // check refuses it.
+		}
+	}
 	if m.IOPS != nil {
 		s.iops = *m.IOPS
 	}

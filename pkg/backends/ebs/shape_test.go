@@ -60,6 +60,14 @@ func TestShapes(t *testing.T) {
 			want: shape{kind: "gp3", gib: 8, iops: 4000, throughput: 1000}},
 		{name: "throughput for io2", class: "type=io2 iops=100 throughput=125", size: gibs(8), fails: backends.Invalid},
 		{name: "too large", class: "type=gp2", size: gibs(16385), fails: backends.OutOfRange},
+		{name: "mutable iops per GiB", class: "type=io2 iops=100", m: Mutable{IOPSPerGB: ptr(int64(30))}, size: gibs(10),
+			want: shape{kind: "io2", gib: 10, iops: 300}},
+		{name: "mutable iops per GiB, more than there are", class: "type=io2 iops=100",
+			m: Mutable{IOPSPerGB: ptr(int64(1001))}, size: gibs(10), want: shape{kind: "io2", gib: 10, iops: 10000}},
+		{name: "mutable iops per GiB, too few", class: "type=io2 iops=100", m: Mutable{IOPSPerGB: ptr(int64(1))},
+			size: gibs(10), fails: backends.Invalid},
+		{name: "mutable iops per GiB for gp2", class: "type=gp2", m: Mutable{IOPSPerGB: ptr(int64(10))}, size: gibs(8),
+			fails: backends.Invalid},
 		{name: "a mutable type", class: "type=gp2", m: Mutable{Type: ptr("gp3"), IOPS: ptr(int64(4000))}, size: gibs(8),
 			want: shape{kind: "gp3", gib: 8, iops: 4000}},
 		{name: "a mutable type that bears fewer iops", class: "type=io2 iops=10000", m: Mutable{Type: ptr("gp3")},
@@ -107,6 +115,36 @@ func TestParametersExcludeEachOther(t *testing.T) {
 		var p Parameters
 		if err := params.Decode(values, &p); !backends.Is(err, backends.Invalid) {
 			t.Errorf("%v: got %v, want Invalid", values, err)
+		}
+	}
+}
+
+// TestIOPSOfAttributesExcludeEachOther checks one VolumeAttributesClass, and two that are applied at the same time.
+func TestIOPSOfAttributesExcludeEachOther(t *testing.T) {
+	var m Mutable
+	err := params.Decode(map[string]string{"iops": "3000", "iopsPerGB": "10"}, &m)
+	if !backends.Is(err, backends.Invalid) {
+		t.Errorf("in one class: got %v, want Invalid", err)
+	}
+	iops, perGB, other := Mutable{IOPS: ptr(int64(3000))}, Mutable{IOPSPerGB: ptr(int64(10))},
+		Mutable{IOPSPerGB: ptr(int64(20))}
+	for _, row := range []struct {
+		name          string
+		first, second Mutable
+		want          bool
+	}{
+		{"iops and iopsPerGB", iops, perGB, false},
+		{"iopsPerGB and iops", perGB, iops, false},
+		{"two values of iopsPerGB", perGB, other, false},
+		{"the same iopsPerGB", perGB, perGB, true},
+		{"iopsPerGB after nothing", Mutable{}, perGB, true},
+	} {
+		c := change{Mutable: row.first}
+		if got := c.merge(change{Mutable: row.second}); got != row.want {
+			t.Errorf("%s: merged is %t, want %t", row.name, got, row.want)
+		}
+		if row.want && c.IOPSPerGB == nil {
+			t.Errorf("%s: the merged change is %+v, want iopsPerGB in it", row.name, c)
 		}
 	}
 }

@@ -145,7 +145,8 @@ func (s *Server) Protection(snapshot string) (zones []string, lockMode string, u
 // Volume is the true state of a volume.
 type Volume struct {
 	ID, State, Content string
-	GiB, Throughput    int
+	GiB                int
+	IOPS, Throughput   int // operations and MiB a second
 	Created            time.Time
 	Tags               map[string]string
 	Instances          map[string]string // state of the attachment, by instance
@@ -157,7 +158,8 @@ func (s *Server) Volumes() (volumes []Volume) {
 	defer s.mu.Unlock()
 	s.advance()
 	for _, v := range s.volumes.all() {
-		t := Volume{v.id, v.state, v.content, v.size, v.throughput, v.created, maps.Clone(v.tags), map[string]string{}}
+		t := Volume{v.id, v.state, v.content, v.size, v.iops, v.throughput, v.created, maps.Clone(v.tags),
+			map[string]string{}}
 		root := false
 		for _, a := range v.attachments {
 			t.Instances[a.instance] = a.state
