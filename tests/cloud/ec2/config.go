@@ -15,6 +15,10 @@ type Config struct {
 	// propagated throughout the system", so that EC2 reports that it does not exist ("Eventual consistency in the Amazon
 	// EC2 API", Amazon EC2 Developer Guide). Whether reads show it depends on Lag.
 	Spread time.Duration
+	// Scattered makes the first page of each enumeration empty, with a token, and gives the results of a page in random
+	// order. A page may have fewer results than asked for, even none, and a token ("Pagination", Amazon EC2 Developer
+	// Guide), and the order of the results may vary (DescribeVolumes in the API reference).
+	Scattered bool
 	// Cooldown is the minimum time between the starts of two modifications of one volume.
 	Cooldown time.Duration
 	// SnapshotInterval is the minimum time between two snapshots of one volume.

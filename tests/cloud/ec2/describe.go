@@ -120,8 +120,27 @@ func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable
 	if f != nil {
 		return "", f
 	}
-	shown := 0
-	for _, id := range things.order[start:] {
+	if s.config.Scattered && q.limit > 0 && q.token == "" && len(things.order) > 0 {
+		return s.follow(q, things.order[0]), nil
+	}
+	results, after := match(q, things, at, start, look)
+	if s.config.Scattered {
+		s.dice().Shuffle(len(results), func(i, j int) { results[i], results[j] = results[j], results[i] })
+	}
+	for _, thing := range results {
+		show(thing)
+	}
+	if after == "" {
+		return "", nil
+	}
+	return s.follow(q, after), nil
+}
+
+// match returns the results on a page of a query from an index on, and the ID with which the next page begins; empty if
+// there is none.
+func match[T any](q query, things *store[T], at time.Time, from int,
+	look func(*T) (filterable, bool)) (results []*T, after string) {
+	for _, id := range things.order[from:] {
 		thing := things.then(id, at)
 		if thing == nil || len(q.ids) > 0 && !slices.Contains(q.ids, id) {
 			continue
@@ -129,15 +148,19 @@ func page[T any](s *Server, q query, things *store[T], look func(*T) (filterable
 		if fields, ok := look(thing); !ok || !fields.matches(q.filters) {
 			continue
 		}
-		if q.limit > 0 && shown == q.limit {
-			token := fmt.Sprintf("%x/%s", len(s.pages), q.shape)
-			s.pages[token] = id
-			return token, nil
+		if q.limit > 0 && len(results) == q.limit {
+			return results, id
 		}
-		shown++
-		show(thing)
+		results = append(results, thing)
 	}
-	return "", nil
+	return results, ""
+}
+
+// follow returns the token of the page that begins with a resource.
+func (s *Server) follow(q query, id string) string {
+	token := fmt.Sprintf("%x/%s", len(s.pages), q.shape)
+	s.pages[token] = id
+	return token
 }
 
 // start returns the index at which a page begins.
