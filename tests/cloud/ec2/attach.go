@@ -142,8 +142,23 @@ func (s *Server) detachVolume(p *params) effect {
 	}
 }
 
+// beginDetach begins a detachment. It is stuck in the state busy while the instance uses the volume (DetachVolume in
+// the API reference, of a volume that was not unmounted).
 func (s *Server) beginDetach(id, instance string) any {
-	s.change(id, func(v *volume) { v.attachments[v.attached(instance)].state = "detaching" })
+	state := "detaching"
+	if s.used[id] {
+		state = "busy"
+	}
+	s.change(id, func(v *volume) { v.attachments[v.attached(instance)].state = state })
+	if !s.used[id] {
+		s.endDetach(id, instance)
+	}
+	v := s.volumes.now(id)
+	return attachResponse{XMLName: name("DetachVolume"), attachmentXML: v.attachments[v.attached(instance)].xml(id)}
+}
+
+// endDetach ends a detachment after a while.
+func (s *Server) endDetach(id, instance string) {
 	if s.config.Unplugged != nil {
 		s.config.Unplugged(instance, id)
 	}
@@ -156,6 +171,4 @@ func (s *Server) beginDetach(id, instance string) any {
 			}
 		})
 	})
-	v := s.volumes.now(id)
-	return attachResponse{XMLName: name("DetachVolume"), attachmentXML: v.attachments[v.attached(instance)].xml(id)}
 }

@@ -31,6 +31,21 @@ func (s *Server) SetUnfit(instance string, unfit bool) {
 	s.instances[instance].Unfit = unfit
 }
 
+// Use makes instances use a volume, as by a mount: it is not detached until Use is called again with false.
+func (s *Server) Use(id string, used bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.advance()
+	if s.used[id] = used; used {
+		return
+	}
+	for _, a := range s.volumes.now(id).attachments {
+		if a.state == "busy" {
+			s.beginDetach(id, a.instance)
+		}
+	}
+}
+
 // Plug attaches a volume to an instance under a device name, as a disk of its image that is deleted with the instance.
 func (s *Server) Plug(id, instance, device string) {
 	s.mu.Lock()

@@ -76,10 +76,11 @@ func (s *Server) InstanceTags(id string) map[string]string {
 	return nil
 }
 
-// loseVolumes detaches an instance's volumes.
+// loseVolumes detaches the volumes of an instance, which no longer uses them.
 func (s *Server) loseVolumes(instance string) {
 	for _, v := range s.volumes.all() {
 		if n := v.attached(instance); n >= 0 && v.attachments[n].state != "detaching" {
+			delete(s.used, v.id)
 			s.beginDetach(v.id, instance)
 		}
 	}

@@ -45,6 +45,7 @@ type Server struct {
 	random    *rand.Rand       // see dice
 	troubles  int              // so far
 	forbidden map[string]bool  // actions that no policy allows
+	used      map[string]bool  // volumes that instances use
 	broken    map[string]bool  // KMS keys that EC2 cannot use
 	vanished  map[string]bool  // volumes that such a key has made vanish
 }
@@ -65,7 +66,7 @@ func New(config Config) *Server {
 		powers: newStore[power](),
 		tokens: map[string]tokenUse{}, buckets: map[string]*bucket{}, pages: map[string]string{}, calls: map[string]int{},
 		stuck: map[string]bool{}, checks: map[string]check{}, forbidden: map[string]bool{},
-		broken: map[string]bool{}, vanished: map[string]bool{},
+		used: map[string]bool{}, broken: map[string]bool{}, vanished: map[string]bool{},
 	}
 }
 
