@@ -247,18 +247,27 @@ func (m *making) other(ctx context.Context, token string) error {
 	if id, promised := m.b.tokens.Promised(token); promised && m.b.refused(ctx, id) {
 		return nil
 	}
-	ctx, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
+	patience, cancel := context.WithDeadline(ctx, m.b.tokens.Doubt(token).Add(m.b.config.Timing.Settle))
 	defer cancel()
-	found, err := m.b.named.Until(ctx, "appear", m.name,
+	found, err := m.b.named.Until(patience, "appear", m.name,
 		func(found []types.Volume, err error) (bool, error) { return len(found) > 0, err })
 	switch {
 	case err == nil:
 		if v := m.b.oldest(m.name, found); v != nil {
-			return m.b.exists(ctx, m.name, *v)
+			return m.b.exists(patience, m.name, *v)
 		}
-		return m.b.givenUp(ctx, found[0])
-	case ctx.Err() == context.DeadlineExceeded:
-		return nil
+		return m.b.givenUp(patience, found[0])
+	case patience.Err() == context.DeadlineExceeded:
+		return m.none(ctx)
 	}
 	return err
+}
+
+// none fails unless EC2 answers that it shows no volume of the name. All looks before may have failed.
+func (m *making) none(ctx context.Context) error {
+	found, _, err := m.b.findNamed(ctx, m.name)
+	if err != nil || found == nil {
+		return err
+	}
+	return m.b.exists(ctx, m.name, *found)
 }

@@ -223,6 +223,34 @@ func failedVolumeOfAnotherRequestIsReplaced(t *testing.T) {
 	}
 }
 
+// TestUnansweredLooksFreeNoToken makes EC2 refuse a token that was used for another volume, and then not show anything:
+// neither the volume, nor that there is none.
+func TestUnansweredLooksFreeNoToken(t *testing.T) { synctest.Test(t, unansweredLooksFreeNoToken) }
+
+func unansweredLooksFreeNoToken(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	w.Server.SetLag(time.Hour)
+	if _, err := open(t, w, nil).Create(within(t, time.Millisecond), region.Spec("v")); !undecided(err) {
+		t.Fatal(err)
+	}
+	<-time.After(time.Second)
+	larger := region.Spec("v")
+	larger.Capacity.RequiredBytes *= 2
+	d := open(t, w, nil)
+	w.Proxy.Script(faults.Rule{Action: "DescribeVolumes", Skip: 1, Kind: faults.Fail})
+	if v, err := d.Create(t.Context(), larger); !undecided(err) {
+		t.Errorf("got %+v with %v, want Busy or Unavailable", v, err)
+	}
+	if n := len(w.Server.Volumes()); n != 1 {
+		t.Errorf("there are %d volumes, want 1", n)
+	}
+	w.Proxy.Stop()
+	w.Server.SetLag(0)
+	if v, err := d.Create(t.Context(), larger); !backends.Is(err, backends.Exists) {
+		t.Errorf("when EC2 shows the volume: got %+v with %v, want Exists", v, err)
+	}
+}
+
 func TestZones(t *testing.T) { synctest.Test(t, zones) }
 
 func zones(t *testing.T) {
