@@ -81,9 +81,10 @@ func (p *planner) living(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 			p.undelete(o.Volume)
 		}
 		p.bound(o, pv)
-	case r != nil || p.isGone:
+	case r != nil || p.isGone || o.Retained && pv.Spec.ClaimRef == nil: // Or it was created late, for any claim.
 		p.remove = append(p.remove, pv)
-	case isFreed(pv) && pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete:
+	case isFreed(pv) && (isFence(pv, p.storage.Namespace) ||
+		pv.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete):
 		p.remove = append(p.remove, pv)
 	default:
 		p.tellMissing(o, pv)
@@ -113,6 +114,8 @@ func (p *planner) leaving(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) 
 	case !isClaimed(pv):
 		p.reserve = append(p.reserve, pv)
 	case !isFreed(pv): // The claim still exists, or Kubernetes has not checked yet.
+	case p.isReclaimed(o, pv):
+		p.wipe(o, pv)
 	case isKept && p.isWrittenRetained(o.Volume), p.isGone && !isKept:
 		p.release = append(p.release, pv)
 	case isKept:
@@ -132,7 +135,7 @@ func (p *planner) wipe(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) {
 	case !isRequested && !p.proven[pv.Name]:
 		p.ask = append(p.ask, pv.Name)
 	case !isRequested:
-		p.delete(o.Volume, o.WipePolicy, string(pv.UID))
+		p.delete(o.Volume, wipePolicyOf(o), string(pv.UID))
 	case p.isComplete(r):
 		p.release = append(p.release, pv)
 	default:

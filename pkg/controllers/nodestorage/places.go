@@ -72,7 +72,7 @@ func (p *planner) concerned(pv *corev1.PersistentVolume) client.Object {
 	switch {
 	case pv == nil:
 		return p.storage
-	case isBound(pv) && pv.Spec.ClaimRef.Name != nobody:
+	case isBound(pv) && !isFence(pv, p.storage.Namespace):
 		return claimOf(pv)
 	}
 	return pv

@@ -26,8 +26,8 @@ type change func(*view)
 // viewOf returns a view of the existing node "node", with a class of raw block volumes.
 func viewOf(changes ...change) view {
 	v := view{
-		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Name: "node"}}, labels: map[string]string{},
-		isFresh: true, hostname: "node",
+		storage: &v1alpha1.NodeStorage{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "node"}},
+		labels:  map[string]string{}, isFresh: true, hostname: "node",
 		volumes: map[string]*corev1.PersistentVolume{}, proven: map[string]bool{}, births: map[string]birth{},
 		classes: []class{{name: "disks", reclaim: corev1.PersistentVolumeReclaimDelete,
 			settings: settings{VolumeMode: "Block", WipePolicy: v1alpha1.WipeZero}}},
@@ -119,6 +119,14 @@ func deleted(pv *corev1.PersistentVolume) { pv.DeletionTimestamp = &metav1.Time{
 func loose(pv *corev1.PersistentVolume)   { pv.Finalizers = nil }
 func nobodys(pv *corev1.PersistentVolume) {
 	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "ns", Name: nobody, UID: "c"}
+}
+
+// namesakes makes the volume that of a claim that has nobody's name, and promised that of one that is not bound yet.
+func namesakes(pv *corev1.PersistentVolume) {
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: nobody, UID: "c"}
+}
+func promised(pv *corev1.PersistentVolume) {
+	pv.Spec.ClaimRef = &corev1.ObjectReference{Namespace: "a", Name: "claim"}
 }
 func kept(pv *corev1.PersistentVolume) {
 	pv.Spec.PersistentVolumeReclaimPolicy = corev1.PersistentVolumeReclaimRetain
@@ -363,10 +371,47 @@ func TestPlan(t *testing.T) {
 		"deleted, and held by others":        {sights{offer(), volume("Released", deleted, loose)}, ""},
 		"of another disk, by a foreign hand": {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
 		"retained, and named to be wiped": {sights{offer(keeps, retained), proven,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "occupy local-1, tell Retained"},
+		"retained and named to be wiped, by an old view": {sights{offer(keeps, retained), proven, stale,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "recheck, tell Retained"},
+		"the same, and its object is refused": {sights{offer(keeps, retained), proven, refused,
 			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write offer:disk-1:retained wipe:disk-1:zero:absent"},
-		"retained and never wiped, and named to be wiped": {sights{proven, annotated(v1alpha1.ReclaimAnnotation, "disk-1"),
+		"the same, made for nobody": {sights{offer(keeps, retained), volume("Released", kept, nobodys),
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "remove local-1, tell Retained"},
+		"the same, made for nobody, and deleted": {sights{offer(keeps, retained),
+			volume("Released", kept, nobodys, deleted), proven, annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"write offer:disk-1:retained wipe:disk-1:zero:0a1b"},
+		"the same, and being wiped": {sights{offer(keeps, retained), volume("Released", kept, nobodys, deleted),
+			deletion(mine, "InProgress")}, ""},
+		"the same, being wiped, and named again": {sights{offer(keeps, retained),
+			volume("Released", kept, nobodys, deleted), deletion(mine, "InProgress"),
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "write offer:disk-1:retained wipe:disk-1:zero:0a1b"},
+		"the same, wiped behind its object": {sights{offer(keeps, retained), volume("Released", kept, nobodys, deleted),
+			deletion(mine, "Complete")}, "release local-1"},
+		"made for nobody, and named no more": {sights{offer(keeps, retained),
+			volume("Released", kept, nobodys, deleted)}, "release local-1, tell Retained"},
+		"released by a claim of nobody's name, and kept": {sights{offer(keeps), volume("Released", kept, namesakes)}, ""},
+		"the same, retained, deleted, and named to be wiped": {sights{offer(keeps, retained),
+			volume("Released", kept, namesakes, deleted), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
+			"release local-1, tell Retained"},
+		"made for nobody and deleted, and named to be forgotten, too": {sights{offer(keeps, retained),
+			volume("Released", kept, nobodys, deleted), proven, found("Offered"),
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1"), annotated(v1alpha1.ForgetAnnotation, "disk-1")},
+			"release local-1, tell NotReclaimed, tell Retained, write offer:disk-1:retained"},
+		"retained, and its object came late": {sights{offer(keeps, retained), volume("Available", kept)},
+			"remove local-1, tell Retained"},
+		"the same, made by hand for a claim": {sights{offer(keeps, retained), volume("Available", kept, promised)},
+			"tell Retained"},
+		"retained, named to be wiped, and the node is gone": {sights{offer(keeps, retained), proven, retiring,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell Retained"},
+		"retained and never wiped, and named to be wiped": {sights{proven, refused,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1"),
 			offer(keeps, retained, func(o *v1alpha1.VolumeOffer) { o.WipePolicy = v1alpha1.WipeNone })},
 			"write offer:disk-1:retained wipe:disk-1:zero:absent"},
+		"the same, made for nobody and deleted, of no policy": {sights{proven,
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1"), volume("Released", kept, nobodys, deleted),
+			offer(keeps, retained, func(o *v1alpha1.VolumeOffer) { o.WipePolicy = v1alpha1.WipeNone })},
+			"write offer:disk-1:retained wipe:disk-1:zero:0a1b"},
 		"named to be wiped, while as much is wiped as can be": {sights{found("Dirty"), full,
 			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "tell NotOffered"},
 		"dirty, and named to be wiped": {sights{found("Dirty"), annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
@@ -435,8 +480,7 @@ func TestPlan(t *testing.T) {
 		"deleted by hand, and the disk is back": {sights{offer(keeps, retained), proven, found("Offered"), ending},
 			"tell Retained"},
 		"the same, and named to be wiped": {sights{offer(keeps, retained), proven, found("Offered"), ending,
-			annotated(v1alpha1.ReclaimAnnotation, "disk-1")},
-			"tell Retained, write offer:disk-1:retained wipe:disk-1:zero:absent"},
+			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "occupy local-1, tell Retained"},
 		"the same, and wiped": {sights{offer(keeps, retained), proven, found("Offered"), ending,
 			deletion(other, "Complete")}, "write"},
 		"gone, and nothing is left": {sights{found("Available"), retiring}, "over"},

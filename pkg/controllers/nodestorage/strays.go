@@ -66,10 +66,8 @@ func (p *planner) reclaims() {
 		at := slices.IndexFunc(p.next.Offers, func(o v1alpha1.VolumeOffer) bool { return o.Volume == volume })
 		state, isDone := p.found[volume].State, true
 		switch {
-		case at >= 0 && p.next.Offers[at].Retained && p.volumes[p.next.Offers[at].PersistentVolume] == nil:
-			isDone = p.delete(volume, thorough(p.next.Offers[at].WipePolicy), ofNothing)
-		case at >= 0 && p.next.Offers[at].Retained:
-			isDone = false
+		case at >= 0 && p.next.Offers[at].Retained && !p.isForgotten(volume):
+			isDone = p.wipeRetained(&p.next.Offers[at])
 		case at < 0 && !p.isForgotten(volume) && (state == v1alpha1.VolumeDirty || state == v1alpha1.VolumeNotBlank):
 			isDone = p.delete(volume, p.policyOf(volume), ofNothing)
 		default:
@@ -82,6 +80,22 @@ func (p *planner) reclaims() {
 		}
 	}
 	p.wanted = later
+}
+
+// wipeRetained has a retained volume wiped, and reports whether the wipe is requested. As for every other offer, an
+// object takes the name first.
+func (p *planner) wipeRetained(o *v1alpha1.VolumeOffer) (asked bool) {
+	if p.volumes[o.PersistentVolume] == nil && p.operation(o.Volume) == nil && !p.isGone {
+		p.fence(o)
+	}
+	return p.operation(o.Volume) != nil
+}
+
+// isReclaimed reports whether a PersistentVolume that is being deleted has taken the name for the wipe of a retained
+// volume, which the operator wants, and which may have been requested.
+func (p *planner) isReclaimed(o *v1alpha1.VolumeOffer, pv *corev1.PersistentVolume) bool {
+	return o.Retained && isFence(pv, p.storage.Namespace) && !p.isForgotten(o.Volume) &&
+		(slices.Contains(p.wanted, string(o.Volume)) || p.operation(o.Volume) != nil)
 }
 
 // policyOf returns the wipe policy of a volume that was never offered.
@@ -99,6 +113,14 @@ func thorough(policy v1alpha1.WipePolicy) v1alpha1.WipePolicy {
 		return v1alpha1.WipeZero
 	}
 	return policy
+}
+
+// wipePolicyOf returns the wipe policy of an offered volume. Only an operator has a retained one wiped.
+func wipePolicyOf(o *v1alpha1.VolumeOffer) v1alpha1.WipePolicy {
+	if o.Retained {
+		return thorough(o.WipePolicy)
+	}
+	return o.WipePolicy
 }
 
 // tellError reports a deletion that fails.

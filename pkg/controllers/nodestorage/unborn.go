@@ -66,7 +66,7 @@ func (p *planner) wasUnborn(o *v1alpha1.VolumeOffer) bool {
 func (p *planner) fence(o *v1alpha1.VolumeOffer) {
 	switch {
 	case p.births[o.PersistentVolume] == barred:
-		p.delete(o.Volume, o.WipePolicy, ofNothing)
+		p.delete(o.Volume, wipePolicyOf(o), ofNothing)
 	case !p.mayWipe(o.Volume):
 	case !p.isFresh: // Another master may have removed the offer, and offered the volume again.
 		p.recheck = true

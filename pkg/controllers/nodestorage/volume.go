@@ -97,6 +97,12 @@ func reserved(pv *corev1.PersistentVolume, namespace string) *corev1.PersistentV
 	return pv
 }
 
+// isFence reports whether a PersistentVolume is for no claim, as reserved returns it for the master's namespace. In
+// another namespace, there may be a claim of that name.
+func isFence(pv *corev1.PersistentVolume, namespace string) bool {
+	return isClaimed(pv) && pv.Spec.ClaimRef.Name == nobody && pv.Spec.ClaimRef.Namespace == namespace
+}
+
 func isClaimed(pv *corev1.PersistentVolume) bool {
 	return pv.Spec.ClaimRef != nil && pv.Spec.ClaimRef.UID != ""
 }
