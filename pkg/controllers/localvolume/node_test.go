@@ -1,6 +1,7 @@
 package localvolume
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -34,6 +35,9 @@ type node struct {
 	refuses       error // error for volumes that it has created
 	refusesChange error // error for modifications
 }
+
+// usual is the size of a volume of any size.
+const usual = 4 * mib
 
 // thing is a volume or a snapshot.
 type thing struct {
@@ -178,7 +182,7 @@ func (n *node) Make(ctx context.Context, w csiclient.Wanted) (csiclient.Volume, 
 		if ok {
 			return csiclient.Volume{Handle: handle, SizeBytes: made.bytes}, n.refuses
 		}
-		made = thing{bytes: w.RequiredBytes, contents: handle, mutable: maps.Clone(w.Mutable)}
+		made = thing{bytes: cmp.Or(w.RequiredBytes, usual), contents: handle, mutable: maps.Clone(w.Mutable)}
 		source, isThere := n.volumes[w.FromVolume]
 		if w.FromSnapshot != "" {
 			source, isThere = n.snapshots[w.FromSnapshot]

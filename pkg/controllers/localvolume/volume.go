@@ -37,9 +37,9 @@ func (m *Master) provide(ctx context.Context, spec backends.Spec, source *v1alph
 	if err != nil {
 		return nil, err
 	}
-	if have, want := sizeOf(o), v.size(o.Spec.PoolType).RequiredBytes; have < want {
+	if have, want := sizeOf(o), v.least(o.Spec.PoolType); have < want {
 		return nil, backends.Errorf(backends.Unavailable, "the worker of node %s says that the volume %s has %d bytes, and "+
-			"%d were asked for", o.Spec.Node, o.Name, have, want)
+			"needs %d", o.Spec.Node, o.Name, have, want)
 	}
 	return m.describe(o), nil
 }
@@ -71,10 +71,10 @@ func (v *volumeMaker) begin(ctx context.Context) (types.UID, error) {
 	if err != nil {
 		return "", err
 	}
-	size := v.size(where.pool.Type)
-	if size.LimitBytes != 0 && size.RequiredBytes > size.LimitBytes {
+	size, least := v.size(where.pool.Type), v.least(where.pool.Type)
+	if size.LimitBytes != 0 && least > size.LimitBytes {
 		return "", backends.Errorf(backends.OutOfRange, "the volume is at most %d bytes, and its filesystem needs %d",
-			size.LimitBytes, size.RequiredBytes)
+			size.LimitBytes, least)
 	}
 	o := &v1alpha1.LocalVolume{
 		ObjectMeta: metav1.ObjectMeta{Namespace: v.Namespace, Name: v.handle, Finalizers: []string{finalizer}},
@@ -129,13 +129,22 @@ func (m *Master) create(ctx context.Context, o v1alpha1.Ordered) (types.UID, err
 	return o.GetUID(), nil
 }
 
-// size returns the size range of the volume in a pool of the type. A device must have room for its filesystem.
+// size returns the size range of the volume in a pool of the type. Without a required size, the node's driver picks
+// one: its usual size, or that of the source, and more if the filesystem needs more.
 func (v *volumeMaker) size(poolType string) backends.CapacityRange {
 	size := v.spec.Capacity
-	if slices.Contains(v.Access(poolType).Types, backends.Block) {
-		size.RequiredBytes = max(size.RequiredBytes, v.spec.LeastDeviceBytes)
+	if size.RequiredBytes > 0 {
+		size.RequiredBytes = v.least(poolType)
 	}
 	return size
+}
+
+// least returns the least size of the volume in a pool of the type. A device must have room for its filesystem.
+func (v *volumeMaker) least(poolType string) int64 {
+	if slices.Contains(v.Access(poolType).Types, backends.Block) {
+		return max(v.spec.Capacity.RequiredBytes, v.spec.LeastDeviceBytes)
+	}
+	return v.spec.Capacity.RequiredBytes
 }
 
 // intent converts the spec to the form in which the worker passes it to the node's driver. Settings stay with the
