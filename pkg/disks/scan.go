@@ -52,6 +52,19 @@ func next(pauses []time.Duration) (<-chan time.Time, []time.Duration) {
 	return time.After(pauses[0]), pauses[1:]
 }
 
+// find looks for volumes. When it begins, it also removes the links that no longer lead to their volume, beside the
+// look: that waits for disks that do not answer, and a disk that was replaced has left its device node to another. A
+// disk that is replaced later is left to the next look.
+func (e *Engine) find(ctx context.Context, remember discovery.Remember) ([]report.Volume, error) {
+	unlinked := make(chan error, 1)
+	go func() { unlinked <- e.unlinkOthers(ctx) }()
+	found, err := e.options.Config.Find(ctx, remember)
+	if left := <-unlinked; err != nil { // Otherwise the links are all written next.
+		err = errors.Join(err, left)
+	}
+	return found, err
+}
+
 // scanOnce looks once. If the look fails as a whole, the earlier result stays, except the links of disks that are gone:
 // another disk may have got the node of one.
 func (e *Engine) scanOnce(ctx context.Context) {
@@ -59,7 +72,7 @@ func (e *Engine) scanOnce(ctx context.Context) {
 	e.looks++
 	look := e.looks
 	e.mu.Unlock()
-	found, err := e.options.Config.Find(ctx, func(name string) discovery.History {
+	found, err := e.find(ctx, func(name string) discovery.History {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		return e.history(name)
@@ -68,10 +81,9 @@ func (e *Engine) scanOnce(ctx context.Context) {
 		return
 	}
 	if err == nil {
-		err = e.link(ctx, found)
-	}
-	if err != nil { // A link that could not be changed may be stale, too.
-		err = errors.Join(err, e.unlinkOthers(ctx))
+		if err = e.link(ctx, found); err != nil { // A link that could not be changed may be stale.
+			err = errors.Join(err, e.unlinkOthers(ctx))
+		}
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
