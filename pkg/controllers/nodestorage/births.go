@@ -61,11 +61,28 @@ func (r *reconciler) expectOnly(node string, spec *v1alpha1.NodeStorageSpec) {
 	maps.DeleteFunc(r.births[node], func(name string, _ birth) bool { return !offered[name] })
 }
 
-// see remembers that a PersistentVolume exists or existed: if it is absent later, its volume may hold data.
-func (r *reconciler) see(node, name string) {
+// mostBirths is the number of births of a node from which those are forgotten that its spec does not offer.
+const mostBirths = 4 * most
+
+// limitBirths forgets births that a spec does not offer, if there are many: each write without an answer adds some. If
+// one of these writes did arrive, its volumes are wiped, or retained, though nobody used them.
+func (r *reconciler) limitBirths(node string, spec *v1alpha1.NodeStorageSpec) {
+	r.mu.Lock()
+	isMany := len(r.births[node]) >= mostBirths
+	r.mu.Unlock()
+	if isMany {
+		r.expectOnly(node, spec)
+	}
+}
+
+// see forgets the births of PersistentVolumes: they exist or existed, so that their volumes may hold data once they are
+// absent, or they were never offered.
+func (r *reconciler) see(node string, names ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.births[node], name)
+	for _, name := range names {
+		delete(r.births[node], name)
+	}
 }
 
 // seeAll calls see for all PersistentVolumes that were found.

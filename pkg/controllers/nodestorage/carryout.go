@@ -43,13 +43,18 @@ func (r *reconciler) carryOut(ctx context.Context, v *view, a *actions) error {
 // save writes the spec. It first remembers that the PersistentVolumes of its new offers never existed, for the spec may
 // be written even if the write fails.
 func (r *reconciler) save(ctx context.Context, v *view, a *actions) error {
-	r.expect(v.storage.Name, untried, newVolumes(v, a.spec)...)
+	node, added := v.storage.Name, newVolumes(v, a.spec)
+	r.limitBirths(node, &v.storage.Spec)
+	r.expect(node, untried, added...)
 	err := r.saveSpec(ctx, v, a)
 	if isOfOne(err) {
 		err = r.saveRest(ctx, v, a, err)
 	}
-	if err == nil {
-		r.expectOnly(v.storage.Name, a.spec)
+	switch {
+	case err == nil:
+		r.expectOnly(node, a.spec)
+	case isUnwritten(err):
+		r.see(node, added...)
 	}
 	return err
 }

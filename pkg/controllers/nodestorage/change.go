@@ -91,3 +91,8 @@ func isOfOne(err error) bool {
 func isRefusal(err error) bool {
 	return isOfOne(err) || apierrors.IsUnauthorized(err) || apierrors.IsTooManyRequests(err)
 }
+
+// isUnwritten reports whether the error proves that an existing object was not changed.
+func isUnwritten(err error) bool {
+	return isRefusal(err) || apierrors.IsConflict(err) || apierrors.IsNotFound(err)
+}
