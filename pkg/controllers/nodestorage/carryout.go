@@ -3,6 +3,7 @@ package nodestorage
 import (
 	"context"
 	"errors"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,10 +89,23 @@ func (r *reconciler) createAll(ctx context.Context, v *view, a *actions) error {
 	return nil
 }
 
+// freshFor is how long PersistentVolumes may be created by one view. A master leads for at most 10 seconds after it has
+// renewed its lease, and another one after 15 seconds at the earliest: no other master has led meanwhile.
+const freshFor = 5 * time.Second
+
+var errOldView = errors.New("the view is too old: another master may have offered the volume again")
+
+// isOld reports whether a view is too old to create PersistentVolumes by: this process may have been stopped, or its
+// writes were slow.
+func (r *reconciler) isOld(v *view) bool { return r.now().Sub(v.readAt) > freshFor }
+
 // create creates the PersistentVolume of an offer. Unless the creation is known to have failed, the object may exist
 // now or soon. It is then created again under the same name until it is seen: giving up the name would wipe or retain
 // the volume for no reason.
 func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
+	if r.isOld(v) {
+		return errOldView
+	}
 	node := v.storage.Name
 	r.expect(node, uncertain, o.PersistentVolume)
 	err := r.write.Create(ctx, persistentVolume(node, v.hostname, o))
@@ -107,6 +121,9 @@ func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer
 // occupy creates the PersistentVolume of an offer for a claim that does not exist. Kubernetes calls it Released, so the
 // master deletes it and has its volume wiped, as any other.
 func (r *reconciler) occupy(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
+	if r.isOld(v) {
+		return errOldView
+	}
 	err := r.write.Create(ctx, reserved(persistentVolume(v.storage.Name, v.hostname, o), r.Namespace))
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):

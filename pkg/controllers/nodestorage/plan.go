@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,7 @@ const most = 256
 type view struct {
 	storage *v1alpha1.NodeStorage
 	isFresh bool              // the storage was read past the cache
+	readAt  time.Time         // when that read began
 	labels  map[string]string // of the Node; nil without a Node
 	// hostname is the value by which PersistentVolumes name the node. Rivals are the other nodes with that value, once
 	// they are counted.

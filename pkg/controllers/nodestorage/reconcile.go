@@ -2,6 +2,7 @@ package nodestorage
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -80,9 +81,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return ctrl.Result{RequeueAfter: soonest(soonest(wait, later), v.untilRivalsAreGone())}, err
 }
 
-// ignoreRace returns nil for errors that report that another writer was first.
+// ignoreRace returns nil for errors that report that another writer was first, or may have been.
 func ignoreRace(err error) error {
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) {
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err) ||
+		errors.Is(err, errOldView) {
 		return nil
 	}
 	return err
@@ -238,6 +240,6 @@ func (r *reconciler) prove(ctx context.Context, v *view, a actions) error {
 	if !a.recheck {
 		return nil
 	}
-	v.isFresh, v.storage = true, &v1alpha1.NodeStorage{ObjectMeta: v.storage.ObjectMeta}
+	v.isFresh, v.readAt, v.storage = true, r.now(), &v1alpha1.NodeStorage{ObjectMeta: v.storage.ObjectMeta}
 	return r.live.Get(ctx, client.ObjectKeyFromObject(v.storage), v.storage)
 }
