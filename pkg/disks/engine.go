@@ -2,6 +2,7 @@ package disks
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -37,7 +38,7 @@ type Options struct {
 type Engine struct {
 	options Options
 	notes   notes
-	lock    *os.File
+	locks   []*os.File    // of StateDir and LinkDir
 	start   string        // distinguishes this process from an earlier one
 	scans   chan struct{} // holds one element while a look is requested
 	running sync.WaitGroup
@@ -60,7 +61,8 @@ type Engine struct {
 	active     map[string]*operation
 }
 
-// Open reads the notes. Only one Engine may use a state directory.
+// Open reads the notes. Only one Engine may use a state directory, and only one a directory of links: each of two would
+// remove the links of the other's disks.
 func Open(o Options) (*Engine, error) {
 	n, err := openNotes(o.StateDir)
 	if err != nil {
@@ -71,9 +73,9 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		options: o, notes: n, lock: lock, start: strconv.FormatInt(time.Now().UnixNano(), 36), scans: make(chan struct{}, 1),
-		changed: make(chan struct{}), offers: map[string]string{}, active: map[string]*operation{},
-		problem: "the disks were not looked at yet",
+		options: o, notes: n, locks: []*os.File{lock}, start: strconv.FormatInt(time.Now().UnixNano(), 36),
+		scans: make(chan struct{}, 1), changed: make(chan struct{}), offers: map[string]string{},
+		active: map[string]*operation{}, problem: "the disks were not looked at yet",
 	}
 	if e.volumes, err = readAll[volumeNote](n, volumesFolder); err == nil {
 		e.operations, err = readAll[operationNote](n, operationsFolder)
@@ -81,19 +83,27 @@ func Open(o Options) (*Engine, error) {
 	if err == nil {
 		err = openLinks(o.LinkPath, o.LinkDir)
 	}
-	if err != nil {
-		_ = lock.Close() // It was only locked.
-		return nil, err
+	if err == nil {
+		lock, err = lockLinks(o.LinkDir)
 	}
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	e.locks = append(e.locks, lock)
 	return e, nil
 }
 
 // Close ends an Engine that does not Run.
-func (e *Engine) Close() error { return e.lock.Close() }
+func (e *Engine) Close() (err error) {
+	for _, lock := range e.locks {
+		err = errors.Join(err, lock.Close())
+	}
+	return err
+}
 
 // Run looks for volumes and carries out deletions until the context ends.
 func (e *Engine) Run(ctx context.Context) error {
-	defer func() { _ = e.lock.Close() }() // It was only locked.
+	defer func() { _ = e.Close() }() // They were only locked.
 	defer e.running.Wait()
 	ctx, cancel := context.WithCancel(e.calls.With(ctx))
 	defer cancel()

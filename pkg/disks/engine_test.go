@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/disks"
 	"github.com/stowage-csi/stowage/pkg/disks/discovery"
 	"github.com/stowage-csi/stowage/pkg/disks/method"
@@ -398,12 +399,29 @@ func TestHungDisk(t *testing.T) {
 	})
 }
 
-// TestOneEngine checks that two engines cannot share a state directory.
+// TestOneEngine checks that two engines cannot share a state directory, or a directory of links, and that others who
+// lock the latter keep no engine out.
 func TestOneEngine(t *testing.T) {
 	b := newBench(t, "devices: [{paths: [/dev/none]}]")
-	b.start(t)
+	_, stop := b.start(t)
 	if _, err := disks.Open(b.options(t)); err == nil {
 		t.Error("a second engine opens the notes of the first")
+	}
+	o := b.options(t)
+	o.StateDir = t.TempDir()
+	if _, err := disks.Open(o); err == nil || !strings.Contains(err.Error(), b.links) {
+		t.Errorf("a second engine keeps its links in the directory of the first: %v", err)
+	}
+	stop()
+	others, err := dirlock.Lock(b.links) // Everybody may read it.
+	must(t, err)
+	e, err := disks.Open(o)
+	must(t, err)
+	must(t, errors.Join(e.Close(), others.Close()))
+	info, err := os.Stat(filepath.Join(b.links, ".lock"))
+	must(t, err)
+	if mode := info.Mode().Perm(); mode != 0o600 {
+		t.Errorf("the mode of what is locked is %o, want 600", mode)
 	}
 }
 

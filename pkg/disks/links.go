@@ -9,9 +9,27 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/dirlock"
 	"github.com/stowage-csi/stowage/pkg/disks/discovery"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
+
+// linksLock is the file by whose lock one engine has the directory of links: everybody may read that directory, and so
+// lock it.
+const linksLock = ".lock"
+
+// lockLinks keeps other engines out of the directory of links.
+func lockLinks(dir string) (*os.File, error) {
+	path := filepath.Join(dir, linksLock)
+	made, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
+	if err == nil {
+		err = made.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return dirlock.Lock(path)
+}
 
 // openLinks creates the directory of links, and makes the path in PersistentVolumes lead to it. The kubelet follows a
 // link without checking the disk, and before any process of this driver runs: a link from before a reboot may lead to
