@@ -4,8 +4,8 @@
 //
 // engine.go holds the state and wakes callers that wait for changes; scan.go looks for volumes, and links.go keeps a
 // link to each device; proof.go acknowledges offers; operation.go carries out one deletion, and dirty.go notes what it
-// leaves if it is cut short; family.go keeps wipes away from volumes that share their bytes; notes.go has the state
-// that outlives the process.
+// leaves if it is cut short; family.go keeps wipes away from volumes that share their bytes; source.go refuses an agent
+// with an old cache; notes.go has the state that outlives the process.
 //
 // # What makes it safe
 //

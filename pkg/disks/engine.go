@@ -52,6 +52,8 @@ type Engine struct {
 	found      []report.Volume
 	told       bool // what is wanted is known
 	wanted     report.Wanted
+	source     report.Source     // the newest state of the NodeStorage
+	isNoted    bool              // this process has noted the source
 	offers     map[string]string // ids by volume
 	heard      map[string]hearing
 	looks      int // number of looks that have begun
@@ -77,6 +79,7 @@ func Open(o Options) (*Engine, error) {
 		scans: make(chan struct{}, 1), changed: make(chan struct{}), offers: map[string]string{},
 		active: map[string]*operation{}, problem: "the disks were not looked at yet",
 	}
+	e.source = n.readSource()
 	if e.volumes, err = readAll[volumeNote](n, volumesFolder); err == nil {
 		e.operations, err = readAll[operationNote](n, operationsFolder)
 	}
@@ -177,14 +180,18 @@ func (e *Engine) change() {
 	e.changed = make(chan struct{})
 }
 
-// Want takes the offers and the wanted deletions. It durably notes offered volumes as dirty before it returns. Their
-// state is Offered once a look that began later has found them free.
+// Want takes the offers and the wanted deletions, unless it knows of a newer state of the NodeStorage. It durably notes
+// offered volumes as dirty before it returns. Their state is Offered once a look that began later has found them free.
 func (e *Engine) Want(w report.Wanted) error {
 	if err := w.Check(); err != nil {
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.accept(w.Source); err != nil {
+		return err
+	}
+	w.Source = report.Source{}
 	if e.told && reflect.DeepEqual(e.wanted, w) { // The agent repeats it after each change.
 		return nil
 	}

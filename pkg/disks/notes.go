@@ -43,7 +43,7 @@ type operationNote struct {
 // remembered is how many complete operations are remembered. None of them runs again.
 const remembered = 4096
 
-// notes are files in two folders, one for each volume and each operation.
+// notes are files in folders: one for each volume and each operation, and one for the agent.
 type notes struct{ dir string }
 
 const (

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -29,7 +30,8 @@ const pause = 2 * time.Second
 type Disks interface {
 	// State returns the state as soon as its revision differs from after, or after a timeout.
 	State(ctx context.Context, after string) (report.State, error)
-	// Want passes on the offers and requested wipes.
+	// Want passes on the offers and requested wipes. It fails with report.ErrOlder if another agent has read a newer
+	// state.
 	Want(ctx context.Context, w report.Wanted) error
 }
 
@@ -111,7 +113,12 @@ func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	if !a.isCurrent {
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
-	after := a.ask(ctx, object)
+	passed := a.pass(ctx, object)
+	if errors.Is(passed, report.ErrOlder) { // The cache is behind, and so would be a status.
+		a.Log.Warn("another agent of this node is ahead", "error", passed)
+		return ctrl.Result{RequeueAfter: time.Second}, nil
+	}
+	after := a.ask(ctx, object.Status, passed)
 	if equality.Semantic.DeepEqual(object.Status, after) {
 		return ctrl.Result{}, nil
 	}
@@ -131,23 +138,47 @@ func (a *agent) catchUp(ctx context.Context, cached *v1alpha1.NodeStorage) error
 	if a.isCurrent {
 		return nil
 	}
+	now, err := a.newest(ctx)
+	a.isCurrent = err == nil && now != nil && now.UID == cached.UID && now.Generation <= cached.Generation
+	return err
+}
+
+// newest reads the node's NodeStorage past the cache. It returns nil if there is none.
+func (a *agent) newest(ctx context.Context) (*v1alpha1.NodeStorage, error) {
 	var now v1alpha1.NodeStorageList // The agent has no right to get one.
 	err := a.live.List(ctx, &now, client.InNamespace(a.Namespace), client.MatchingFields{"metadata.name": a.Node})
 	if err != nil {
-		return fmt.Errorf("read the NodeStorage of node %s past the cache: %w", a.Node, err)
+		return nil, fmt.Errorf("read the NodeStorage of node %s past the cache: %w", a.Node, err)
 	}
-	a.isCurrent = len(now.Items) == 1 && now.Items[0].UID == cached.UID && now.Items[0].Generation <= cached.Generation
-	return nil
+	if len(now.Items) != 1 {
+		return nil, nil
+	}
+	return &now.Items[0], nil
 }
 
-// ask passes on the spec and returns the new status.
-func (a *agent) ask(ctx context.Context, object *v1alpha1.NodeStorage) v1alpha1.NodeStorageStatus {
-	err := a.Disks.Want(ctx, wanted(object.Spec))
+// pass passes on the spec. If that is refused as older, it is passed on again once a read past the cache proves that it
+// is the newest, as of a new object, or after a restore of the cluster's objects.
+func (a *agent) pass(ctx context.Context, object *v1alpha1.NodeStorage) error {
+	w := wanted(object)
+	err := a.Disks.Want(ctx, w)
+	if !errors.Is(err, report.ErrOlder) {
+		return err
+	}
+	now, looked := a.newest(ctx)
+	if now == nil || now.UID != object.UID || now.Generation != object.Generation {
+		return errors.Join(err, looked)
+	}
+	w.Source.IsNewest = true
+	return a.Disks.Want(ctx, w)
+}
+
+// ask returns the new status, after the spec was passed on with the error.
+func (a *agent) ask(ctx context.Context, before v1alpha1.NodeStorageStatus, err error) v1alpha1.NodeStorageStatus {
 	if err == nil {
 		var state report.State
 		if state, err = a.Disks.State(ctx, ""); err == nil {
-			return status(object.Status, state)
+			return status(before, state)
 		}
 	}
-	return unreachable(object.Status, err)
+	return unreachable(before, err)
 }

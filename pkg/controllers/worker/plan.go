@@ -19,8 +19,10 @@ const (
 	reasonUnreachable = "DisksUnreachable"
 )
 
-// wanted returns the offers and requested wipes of the spec.
-func wanted(spec v1alpha1.NodeStorageSpec) (w report.Wanted) {
+// wanted returns the offers and requested wipes of a NodeStorage.
+func wanted(object *v1alpha1.NodeStorage) (w report.Wanted) {
+	w.Source = report.Source{Object: string(object.UID), Generation: object.Generation}
+	spec := object.Spec
 	for _, o := range spec.Offers {
 		w.Offers = append(w.Offers, report.Offer{ID: o.PersistentVolume, Volume: string(o.Volume)})
 	}

@@ -44,11 +44,11 @@ func (c *Client) State(ctx context.Context, after string) (State, error) {
 	return state, nil
 }
 
-// Want sends the offers and the wanted deletions.
+// Want sends the offers and the wanted deletions. It fails with ErrOlder if another agent has read a newer state.
 func (c *Client) Want(ctx context.Context, w Wanted) error {
 	text, err := json.Marshal(w)
 	if err == nil {
-		_, err = c.do(ctx, http.MethodPut, wantedPath, text)
+		_, err = c.do(ctx, http.MethodPut, wantedPath+"?"+w.Source.query(), text)
 	}
 	if err != nil {
 		return fmt.Errorf("say what is offered and to be deleted: %w", err)
@@ -67,8 +67,12 @@ func (c *Client) do(ctx context.Context, method, path string, body []byte) ([]by
 	}
 	defer func() { _ = response.Body.Close() }() // It was read.
 	text, err := io.ReadAll(io.LimitReader(response.Body, mostBytes))
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
+	switch said := strings.TrimSpace(string(text)); {
+	case err != nil || response.StatusCode == http.StatusOK:
+	case response.StatusCode == http.StatusConflict:
+		err = fmt.Errorf("%w: %s", ErrOlder, strings.TrimPrefix(said, ErrOlder.Error()+": "))
+	default:
+		err = fmt.Errorf("%s: %s", response.Status, said)
 	}
 	return text, err
 }

@@ -2,7 +2,9 @@ package report_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -67,6 +69,32 @@ func TestStateAndWant(t *testing.T) {
 	k.err = errors.New("the disk is full")
 	if err := client.Want(t.Context(), want); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("a failure arrives as %v", err)
+	}
+}
+
+// TestSource checks that the state in which an agent has read its wishes arrives, and so does its refusal as older. An
+// earlier server, which refuses unknown fields of the body, finds none there.
+func TestSource(t *testing.T) {
+	k, client := start(t)
+	for _, want := range []report.Source{{}, {Object: "0a1b", Generation: 7},
+		{Object: "0a1b", Generation: 8, IsNewest: true}} {
+		if err := client.Want(t.Context(), report.Wanted{Source: want}); err != nil || k.wanted.Source != want {
+			t.Errorf("%+v arrives as %+v: %v", want, k.wanted.Source, err)
+		}
+	}
+	k.err = fmt.Errorf("%w: it is generation 3", report.ErrOlder)
+	if err := client.Want(t.Context(), report.Wanted{}); !errors.Is(err, report.ErrOlder) ||
+		strings.Count(err.Error(), report.ErrOlder.Error()) != 1 || !strings.Contains(err.Error(), "generation 3") {
+		t.Errorf("a refusal as older arrives as %v", err)
+	}
+	body, err := json.Marshal(report.Wanted{Source: report.Source{Object: "0a1b", Generation: 7}})
+	if err != nil || strings.Contains(string(body), "0a1b") {
+		t.Errorf("the body is %s, %v; want nothing of the source in it", body, err)
+	}
+	long := report.Wanted{Source: report.Source{Object: strings.Repeat("a", 200)}}
+	if err := client.Want(t.Context(), long); err == nil || errors.Is(err, report.ErrOlder) ||
+		!strings.Contains(err.Error(), "more than") {
+		t.Errorf("a UID of 200 characters: %v", err)
 	}
 }
 

@@ -15,7 +15,8 @@ import (
 type Keeper interface {
 	// State returns the state once its revision differs from after, or the context ends.
 	State(ctx context.Context, after string) State
-	// Want takes the offers and the wanted deletions. If it returns no error, they outlive the process.
+	// Want takes the offers and the wanted deletions. If it returns no error, they outlive the process. It fails with
+	// ErrOlder if another agent has read a newer state.
 	Want(Wanted) error
 }
 
@@ -42,11 +43,16 @@ func Serve(ctx context.Context, listener net.Listener, keeper Keeper) error {
 		var wanted Wanted
 		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBytes))
 		decoder.DisallowUnknownFields()
-		if err := errors.Join(decoder.Decode(&wanted), wanted.Check()); err != nil {
+		source, err := sourceOf(r.URL.Query())
+		if err = errors.Join(err, decoder.Decode(&wanted), wanted.Check()); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if err := keeper.Want(wanted); err != nil {
+		wanted.Source = source
+		switch err = keeper.Want(wanted); {
+		case errors.Is(err, ErrOlder):
+			http.Error(w, err.Error(), http.StatusConflict)
+		case err != nil:
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
 	})

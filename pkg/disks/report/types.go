@@ -82,6 +82,7 @@ type Deletable struct {
 type Wanted struct {
 	Offers    []Offer     `json:"offers"`
 	Deletions []Deletable `json:"deletions"`
+	Source    Source      `json:"-"`
 }
 
 // Check refuses what cannot come from a NodeStorage.
