@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -75,7 +76,13 @@ func (r *Reporter) Report(ctx context.Context, allOfIt bool) error {
 		return nil
 	}
 	o.Status.Pools = after
-	return client.IgnoreNotFound(r.write.Status().Update(ctx, o))
+	return client.IgnoreNotFound(r.write.Status().Update(ctx, o, leniently()))
+}
+
+// leniently has a CRD of an earlier version drop the new fields of a status, not refuse the others with them. It is not
+// for the result of an order, which is as wrong without a field as the order itself.
+func leniently() client.SubResourceUpdateOption {
+	return client.FieldValidation(metav1.FieldValidationWarn)
 }
 
 // status converts the driver's pools to statuses.

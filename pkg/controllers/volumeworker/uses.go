@@ -43,7 +43,7 @@ func (r *UseReporter) Reconcile(ctx context.Context, request ctrl.Request) (ctrl
 	use := r.ask(ctx, o.Name, question)
 	if !equality.Semantic.DeepEqual(o.Status.Use, use) {
 		o.Status.Use = use
-		if err := r.write.Status().Update(ctx, o); err != nil {
+		if err := r.write.Status().Update(ctx, o, leniently()); err != nil {
 			return again(err)
 		}
 	}

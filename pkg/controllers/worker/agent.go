@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -124,7 +125,8 @@ func (a *agent) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	}
 	changed := object.DeepCopy()
 	changed.Status = after
-	err := a.client.Status().Update(ctx, changed)
+	// A CRD of an earlier version drops new fields. It must not refuse the others with them.
+	err := a.client.Status().Update(ctx, changed, client.FieldValidation(metav1.FieldValidationWarn))
 	if apierrors.IsConflict(err) { // The spec has changed: pass it on first.
 		return ctrl.Result{RequeueAfter: time.Second}, nil
 	}
