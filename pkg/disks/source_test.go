@@ -8,6 +8,7 @@ import (
 	"github.com/stowage-csi/stowage/pkg/disks"
 	"github.com/stowage-csi/stowage/pkg/disks/method"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
+	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
 // reader is an agent that has read a NodeStorage.
@@ -56,4 +57,21 @@ func TestOlderAgent(t *testing.T) {
 	refused("d4", reader{"one", 3, false})
 	must(t, reader{"two", 1, true}.want(e)) // The object was replaced.
 	refused("d1", reader{"one", 99, false})
+}
+
+// TestRenamedNode checks that a disk with data is not Available under the new name of its node, and that the node finds
+// it unchanged when it has its old name again.
+func TestRenamedNode(t *testing.T) {
+	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, image(t, 64*mib)))).start(t)
+	v := await(t, e, "found", in(report.Available)).Volumes[0]
+	told := func(object string, offers []report.Offer) {
+		must(t, e.Want(report.Wanted{Offers: offers,
+			Source: report.Source{Object: object, Generation: 1, IsNewest: true}}))
+	}
+	told("old", offer(v.Name, "a"))
+	await(t, e, "offered", in(report.Offered))
+	told("new", nil)
+	await(t, e, "dirty under the new name", in(report.Dirty))
+	told("old", offer(v.Name, "a"))
+	await(t, e, "offered as before", in(report.Offered))
 }
