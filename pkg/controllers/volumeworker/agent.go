@@ -92,8 +92,13 @@ type Agent[O v1alpha1.Ordered] struct {
 	changed func() // called after each change on the node
 }
 
-// Reconcile reconciles one order.
+// freshFor is how long after it began to read an order a worker may call the driver.
+const freshFor = 10 * time.Second
+
+// Reconcile reconciles one order. A process that was stopped after it had read the order does not call the driver: if
+// another worker has carried the order out, and its deletion, the call would create what no object knows.
 func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	began := time.Now()
 	o, err := a.read(ctx, request.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -104,6 +109,9 @@ func (a *Agent[O]) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Re
 	what := a.next(o)
 	if what == nothing {
 		return ctrl.Result{}, nil
+	}
+	if time.Since(began) > freshFor {
+		return ctrl.Result{RequeueAfter: 100 * time.Millisecond}, nil
 	}
 	return a.tell(ctx, o, a.carryOut(ctx, o, what))
 }
