@@ -3,6 +3,7 @@ package adversary
 import (
 	"flag"
 	"fmt"
+	"iter"
 	"os"
 	"regexp"
 	"slices"
@@ -84,12 +85,7 @@ func attack(t *testing.T, s Setup, tally *Tally, until time.Time) {
 		run.known = regexp.MustCompile(*known)
 	}
 	t.Cleanup(run.end)
-	chosen := inOrder(s, wanted(s))
-	for n := 0; goesOn(n, len(chosen), until); n++ {
-		next := chosen[n%len(chosen)]
-		if next.Seed == 0 {
-			next.Seed = max(*seed, 1) + uint64(n)
-		}
+	for n, next := range planned(s, wanted(s), until) {
 		schedule := NewSchedule(s, next.Profile, next.Seed)
 		began := time.Now()
 		violation := run.try(schedule)
@@ -126,26 +122,42 @@ func wanted(s Setup) []string {
 // others. The seeds are always the same.
 const rounds = 2
 
-// inOrder returns the profiles in the order of their use, which then repeats. Without a seed, the next one is used. The
-// short form also has the schedules that have found a defect.
-func inOrder(s Setup, names []string) (order []Found) {
+// planned returns the schedules of a setup by their numbers: new ones, whose profiles repeat, and then in every form
+// those that have found a defect.
+func planned(s Setup, names []string, until time.Time) iter.Seq2[int, Found] {
+	return func(yield func(int, Found) bool) {
+		order, n := inOrder(names), 0
+		for ; goesOn(n, len(order), until); n++ {
+			if !yield(n, Found{Profile: order[n%len(order)], Seed: max(*seed, 1) + uint64(n)}) {
+				return
+			}
+		}
+		for _, f := range s.Found {
+			if !slices.Contains(names, f.Profile) {
+				continue
+			}
+			if !yield(n, f) {
+				return
+			}
+			n++
+		}
+	}
+}
+
+// inOrder returns the profiles in the order of their use, which then repeats.
+func inOrder(names []string) (order []string) {
 	short := *budget == 0 && *schedules == 0
 	for round := range rounds {
 		for _, name := range names {
 			if round == 0 || short && name != "churn" {
-				order = append(order, Found{Profile: name})
+				order = append(order, name)
 			}
-		}
-	}
-	for _, f := range s.Found {
-		if short && slices.Contains(names, f.Profile) {
-			order = append(order, f)
 		}
 	}
 	return order
 }
 
-// goesOn reports whether another schedule follows after n. With a budget there is always a first one: without any,
+// goesOn reports whether another new schedule follows after n. With a budget there is always a first one: without any,
 // nothing would be tested.
 func goesOn(n, planned int, until time.Time) bool {
 	switch {

@@ -136,6 +136,45 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
+// TestFoundSchedulesComeInEveryForm shows that the schedules that have found a defect follow the new ones, whose seeds
+// they do not change.
+func TestFoundSchedulesComeInEveryForm(t *testing.T) {
+	number, limit, first := *schedules, *budget, *seed
+	t.Cleanup(func() { *schedules, *budget, *seed = number, limit, first })
+	s := Setup{Found: []Found{{"copies", 770004}, {"absent", 5}, {"calls", 6}}}
+	found := []Found{{"copies", 770004}, {"calls", 6}}
+	for name, form := range map[string]struct {
+		schedules int
+		budget    time.Duration
+		seed      uint64
+		fresh     []Found
+	}{
+		"short": {fresh: []Found{{"calls", 1}, {"copies", 2}, {"calls", 3}, {"copies", 4}}},
+		"of a number": {schedules: 3, seed: 42,
+			fresh: []Found{{"calls", 42}, {"copies", 43}, {"calls", 44}}},
+		"without time": {budget: time.Minute, fresh: []Found{{"calls", 1}}},
+	} {
+		*schedules, *budget, *seed = form.schedules, form.budget, form.seed
+		var got []Found
+		for n, f := range planned(s, []string{"calls", "copies"}, time.Now().Add(-time.Second)) {
+			if n != len(got) {
+				t.Errorf("%s: schedule %d has the number %d", name, len(got), n)
+			}
+			got = append(got, f)
+		}
+		if want := slices.Concat(form.fresh, found); !slices.Equal(got, want) {
+			t.Errorf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	for _, s := range slices.Concat(Setups(), GuestSetups()) {
+		for _, f := range s.Found {
+			if !slices.Contains(profilesOf(s), f.Profile) {
+				t.Errorf("%s has no profile %s, and never replays its seed %d", s.Name, f.Profile, f.Seed)
+			}
+		}
+	}
+}
+
 // TestSeed shows that a seed repeats a schedule, and that every profile of every setup has a schedule.
 func TestSeed(t *testing.T) {
 	for _, s := range Setups() {

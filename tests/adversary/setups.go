@@ -21,7 +21,7 @@ type Setup struct {
 	StateMiB int64 // of the driver's data directory; 0 for little
 	Classes  []Class
 	Profiles string // the names of the profiles that are useful here
-	// Found are schedules that have found a defect.
+	// Found are schedules that have found a defect. Every form replays them.
 	Found []Found
 	// Apart runs controller and node in two processes, so that there can be two controllers.
 	Apart bool
