@@ -67,15 +67,11 @@ func (w *world) ask(r request) error {
 		}
 		answers := w.attempt(r, n)
 		w.heldUp(r, began, time.Now())
-		for _, a := range answers {
-			if w.judge(r, a, n, calmed) {
-				return w.same(r, &first, a)
-			}
+		ok, err := w.weigh(r, answers, &first, n, calmed)
+		if err != nil || ok && (n >= 1 || r.how != Lost) {
+			return err
 		}
-		if a := answers[0]; a.err == nil {
-			if err := w.same(r, &first, a); err != nil || n >= 1 || r.how != Lost {
-				return err
-			}
+		if ok {
 			<-time.After(r.within)
 			continue // The answer was lost.
 		}
@@ -149,17 +145,24 @@ func (w *world) deliver(r request, limit time.Duration) (string, error) {
 	}
 }
 
-// same compares an answer with the first one.
-func (w *world) same(r request, first *string, a answered) error {
-	switch {
-	case a.err != nil:
-		return errRefused
-	case *first != "" && *first != a.text:
-		w.blame("one answer: %s was answered with %q, and then with %q", r.name, *first, a.text)
-		return errGone
+// weigh judges all answers of an attempt, and reports whether one is a success: then something exists, or is gone, even
+// if the other call was finally refused. If there is none, a final refusal is errRefused.
+func (w *world) weigh(r request, answers []answered, first *string, n int, calmed time.Time) (ok bool, err error) {
+	for _, a := range answers {
+		switch {
+		case a.err == nil && *first != "" && *first != a.text:
+			w.blame("one answer: %s was answered with %q, and then with %q", r.name, *first, a.text)
+			return false, errGone
+		case a.err == nil:
+			ok, *first = true, a.text
+		case w.judge(r, a, n, calmed):
+			err = errRefused
+		}
 	}
-	*first = a.text
-	return nil
+	if ok {
+		return true, nil
+	}
+	return false, err
 }
 
 // judge reports whether a failure ends the call, and blames the driver for one that has no reason.

@@ -1,13 +1,18 @@
 package adversary
 
 import (
+	"context"
+	"errors"
 	"reflect"
 	"slices"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // TestInstant shows that the judge of copies distinguishes contents of one instant from those that never existed.
@@ -52,6 +57,40 @@ func TestReasonsWhenAllGetsCalm(t *testing.T) {
 		if why := w.reason(beside, codes.FailedPrecondition, 1, calmed); why != want {
 			t.Errorf("calm since %v: %q, want %q", calmed, why, want)
 		}
+	}
+}
+
+// TestEachAnswerCounts makes a call twice at once: all successes are compared, and a success counts although the other
+// call was refused.
+func TestEachAnswerCounts(t *testing.T) {
+	refusal := status.Error(codes.FailedPrecondition, "it is in use")
+	for name, test := range map[string]struct {
+		answers []answered
+		want    error
+		blamed  string
+	}{
+		"one answer":               {[]answered{{"a", nil}, {"a", nil}}, nil, ""},
+		"two answers":              {[]answered{{"a", nil}, {"b", nil}}, errGone, "one answer"},
+		"a success and a refusal":  {[]answered{{"a", nil}, {"", refusal}}, nil, ""},
+		"a refusal and a success":  {[]answered{{"", refusal}, {"a", nil}}, nil, ""},
+		"two refusals":             {[]answered{{"", refusal}, {"", refusal}}, errRefused, ""},
+		"a success and a bad code": {[]answered{{"a", nil}, {"", status.Error(codes.Internal, "")}}, nil, "no reason"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &world{life: t.Context(), tally: NewTally(), limits: patient()}
+			var calls atomic.Int64
+			r := request{name: "DeleteVolume v-1", how: Twice, refusals: []codes.Code{codes.FailedPrecondition}}
+			r.send = func(context.Context) (string, error) {
+				a := test.answers[(calls.Add(1)-1)%int64(len(test.answers))]
+				return a.text, a.err
+			}
+			if err := w.ask(r); !errors.Is(err, test.want) {
+				t.Errorf("got %v, want %v", err, test.want)
+			}
+			if text := strings.Join(w.wrong, ""); class(text) != test.blamed {
+				t.Errorf("blamed %q, want %q", text, test.blamed)
+			}
+		})
 	}
 }
 
