@@ -116,7 +116,7 @@ func (w *world) held(actors []*actor) {
 	each(actors, func(a *actor) {
 		for slot, v := range a.volumes {
 			switch {
-			case v == nil || v.damaged || v.bytes > 64<<20:
+			case v == nil || v.damaged || v.large() && !v.used:
 			case v.used:
 				a.step(Step{Op: Read, Slot: slot})
 			default:
@@ -129,6 +129,7 @@ func (w *world) held(actors []*actor) {
 			}
 		}
 	})
+	each(actors, (*actor).readLarge)
 	each(actors, func(a *actor) {
 		for slot, s := range a.snapshots {
 			if s == nil || a.volumes[0] != nil && a.volumes[0].damaged {
@@ -140,6 +141,32 @@ func (w *world) held(actors []*actor) {
 			a.step(Step{Op: Leave, Slot: 0})
 		}
 	})
+}
+
+// readLarge reads the large volumes, one after the other: a node of a cloud has room for few. Outside a cloud one that
+// nobody wrote to is left out, because formatting it takes long and shows nothing.
+func (a *actor) readLarge() {
+	for slot, v := range a.volumes {
+		if v == nil || v.damaged || !v.large() || a.cloud == nil && !v.written() {
+			continue
+		}
+		a.step(Step{Op: Use, Slot: slot})
+		a.step(Step{Op: Leave, Slot: slot})
+	}
+}
+
+// large reports whether a volume is so large that formatting it takes long.
+func (v *volume) large() bool { return v.bytes > 64<<20 }
+
+// written reports whether somebody wrote to a volume, or to the source of a copy that was not read yet.
+func (v *volume) written() bool {
+	c := v.contents
+	if c == nil {
+		c = v.origin.source
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.files) > 0
 }
 
 // each lets all actors act at the same time.
