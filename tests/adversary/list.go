@@ -2,6 +2,7 @@ package adversary
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -55,7 +56,7 @@ func (a *actor) enumerated(what string, want map[string]*atomic.Bool, found []st
 	}
 }
 
-// allVolumes returns the IDs of the listed volumes, or nil if the driver cannot list.
+// allVolumes returns the IDs of the listed volumes, or nil if the list could not be obtained.
 func (w *world) allVolumes() []string {
 	return w.pages("ListVolumes", func(ctx context.Context, token string) (ids []string, next string, err error) {
 		response, err := w.controls().ListVolumes(ctx, &csi.ListVolumesRequest{MaxEntries: 5, StartingToken: token})
@@ -77,12 +78,17 @@ func (w *world) allSnapshots() []string {
 	})
 }
 
+// restarts is how often a list begins again, because items come and go, before it counts as not obtained.
+const restarts = 20
+
+// pages returns all of a list, which begins again where the driver says so; nil if it could not be obtained. Every
+// backend here can list: an answer that it cannot is retried like any other failure.
 func (w *world) pages(name string, page func(ctx context.Context, token string) ([]string, string, error)) []string {
 	all, token := []string{}, ""
-	for {
+	for begun := 0; ; {
 		var ids []string
 		var next string
-		r := request{name: name + " from " + token, company: true, refusals: []codes.Code{codes.Unimplemented}}
+		r := request{name: name + " from " + token, company: true}
 		if token != "" {
 			r.refusals = append(r.refusals, codes.Aborted) // begin again
 		}
@@ -90,7 +96,12 @@ func (w *world) pages(name string, page func(ctx context.Context, token string) 
 			ids, next, err = page(ctx, token)
 			return "", err
 		}
-		if err := w.ask(r); err != nil {
+		switch err := w.ask(r); {
+		case errors.Is(err, errRefused) && begun < restarts:
+			begun++
+			all, token = []string{}, ""
+			continue
+		case err != nil:
 			return nil
 		}
 		if all, token = append(all, ids...), next; token == "" {
