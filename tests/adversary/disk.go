@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,6 +112,24 @@ func (d *disk) lift() error {
 // protect makes the disk's mount read-only, which fails while a file on it is open for writing.
 func (d *disk) protect() error {
 	return unix.Mount("", d.dir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+}
+
+// owned returns how many bytes the files on the disk take, except foreign ones.
+func (d *disk) owned() (bytes int64) {
+	_ = filepath.WalkDir(d.dir, func(_ string, entry os.DirEntry, err error) error {
+		if err != nil || entry.Name() == "lost+found" || strings.HasPrefix(entry.Name(), filler) {
+			return nil //nolint:nilerr // it has just gone
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		if s, ok := info.Sys().(*syscall.Stat_t); ok {
+			bytes += s.Blocks * 512
+		}
+		return nil
+	})
+	return bytes
 }
 
 // shutdown is FS_IOC_SHUTDOWN, _IOR('X', 125, __u32).

@@ -1,6 +1,15 @@
 package adversary
 
-import "testing"
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/tests/testfs"
+)
 
 // TestLargeVolumesAreRead shows that a foreign version in a large volume is found at the end, whether the volume is in
 // use then or not.
@@ -52,6 +61,35 @@ func TestWritten(t *testing.T) {
 	} {
 		if got := test.volume.written(); got != test.want {
 			t.Errorf("%s: got %t, want %t", name, got, test.want)
+		}
+	}
+}
+
+// TestForeignDataLimitsPromises fills half of a filesystem with foreign data, and a quarter with a volume's: only the
+// volume's counts as room for promises.
+func TestForeignDataLimitsPromises(t *testing.T) {
+	testfs.NeedRoot(t)
+	dir := t.TempDir()
+	if err := unix.Mount("adversary", dir, "tmpfs", 0, "size=16m"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.UMOUNT_NOFOLLOW); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, size := range map[string]int{filler + "data": 8 << 20, "image": 4 << 20} {
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for promised, want := range map[int64]string{7 << 20: "", 9 << 20: "promises never exceed what is there"} {
+		w := &world{setup: Setup{Counts: true, Classes: []Class{{}}}, disks: []*disk{{dir: dir}}, ledger: newLedger(),
+			limits: limits{lists: 50 * time.Millisecond}}
+		w.ledger.volumes["v"] = &volume{bytes: promised}
+		w.promised(nil)
+		if got := class(append(w.wrong, "")[0]); got != want {
+			t.Errorf("%d MiB are promised: got %q, want %q", promised>>20, got, want)
 		}
 	}
 }
