@@ -68,7 +68,12 @@ func TestAdversary(t *testing.T) {
 				t.Parallel()
 			}
 			own := NewTally()
-			t.Cleanup(func() { tally.Add(own) })
+			t.Cleanup(func() {
+				tally.Add(own)
+				for _, kind := range own.vain() {
+					t.Errorf("the fault %s was due %d times, and never took effect", kind, own.NotNow[kind])
+				}
+			})
 			share := (*budget - time.Since(began)) / time.Duration(len(chosen)-i)
 			attack(t, s, own, time.Now().Add(share))
 		})
@@ -226,6 +231,19 @@ func (r *runner) end() {
 	r.world = nil
 }
 
+// oftenDue is how many times a fault must have been due before it counts as one that never takes effect.
+const oftenDue = 20
+
+// vain returns the faults that were due often, and never took effect: they find nothing.
+func (t *Tally) vain() (kinds []string) {
+	for _, kind := range sorted(t.NotNow) {
+		if t.NotNow[kind] >= oftenDue && t.Faults[kind] == 0 {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 func report(t *testing.T, tally *Tally, took time.Duration) {
 	t.Helper()
 	var out strings.Builder
@@ -238,8 +256,8 @@ func report(t *testing.T, tally *Tally, took time.Duration) {
 	for _, n := range tally.Calls {
 		calls += n
 	}
-	fmt.Fprintf(&out, "%d schedules, %d calls in %v\ncalls  %s\ncodes  %s\nfaults %s", sum, calls, took.Round(time.Second),
-		counted(tally.Calls), counted(tally.Codes), counted(tally.Faults))
+	fmt.Fprintf(&out, "%d schedules, %d calls in %v\ncalls  %s\ncodes  %s\nfaults %s\nnot now %s", sum, calls,
+		took.Round(time.Second), counted(tally.Calls), counted(tally.Codes), counted(tally.Faults), counted(tally.NotNow))
 	t.Log(out.String())
 }
 

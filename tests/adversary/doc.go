@@ -23,6 +23,9 @@
 // had all of these. At the end of each schedule the faults stop and everything must complete. The existing items are
 // compared with the acknowledged ones, all of them are deleted, and the remains are compared with the first state.
 //
+// A fault counts, and excuses failures, only if it took effect. One that cannot be when it is due, because there is no
+// record yet for example, is counted apart. If it is due often and never takes effect, the run fails.
+//
 // A violation is printed with its seed, and the engine looks for the shortest schedule that still shows it: it leaves
 // out tracks, faults and steps, as long as it finds the violation again.
 //

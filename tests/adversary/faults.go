@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -35,28 +36,74 @@ func (w *world) begin(f Fault) {
 			w.blame("there is no fault %q", f.Kind)
 			return
 		}
-		if f.Kind == "opener" {
-			w.opened.Store(true)
-		} else {
-			w.disturbed.Store(true)
-		}
 		w.note("FAULT %s on %d", f.Kind, f.On)
 		w.active.Store(f.Kind)
-		end, err := module(f)
-		w.mu.Lock()
-		w.tally.Faults[f.Kind]++
-		w.mu.Unlock()
-		if err != nil {
-			w.note("FAULT %s: %v", f.Kind, err)
-		} else {
-			w.lasts(f.For)
-		}
-		if end != nil {
-			err = end()
-		}
+		err := w.undergo(f, module)
 		w.active.Store("")
 		w.note("FAULT %s ends: %v", f.Kind, err)
 	})
+}
+
+var (
+	// errNotNow says that a fault has nothing to act on at the moment, or may not act on it.
+	errNotNow = errors.New("it cannot be now")
+	// errBlamed says that the driver was blamed for it already.
+	errBlamed = errors.New("it is a violation")
+)
+
+// notNow says for some errors that the fault cannot be now.
+func notNow(err error, expected ...error) error {
+	if slices.ContainsFunc(expected, func(e error) bool { return errors.Is(err, e) }) {
+		return errors.Join(errNotNow, err)
+	}
+	return err
+}
+
+// undergo begins a fault, lets it last, and ends it. Only a fault that took effect counts. One that cannot be now is
+// counted apart, and excuses no failure if it changed nothing: then it has no end.
+func (w *world) undergo(f Fault, begin module) error {
+	excuse := &w.disturbed
+	if f.Kind == "opener" {
+		excuse = &w.opened
+	}
+	before := excuse.Swap(true) // while it begins, too
+	end, err := begin(f)
+	w.counts(f, err)
+	w.obeys(f, "begin", err)
+	switch {
+	case err == nil:
+		w.lasts(f.For)
+	case end == nil && errors.Is(err, errNotNow):
+		excuse.Store(before)
+	}
+	if end != nil {
+		err = end()
+		w.obeys(f, "end", err)
+	}
+	return err
+}
+
+// counts counts a fault that took effect, or that cannot be now.
+func (w *world) counts(f Fault, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case errors.Is(err, errNotNow):
+		w.tally.NotNow[f.Kind]++
+	case err == nil:
+		w.tally.Faults[f.Kind]++
+	}
+}
+
+// obeys blames this test, and not the driver, for a fault that does not begin or end as it is told.
+func (w *world) obeys(f Fault, what string, err error) {
+	switch {
+	case err == nil:
+	case errors.Is(err, errBlamed), errors.Is(err, errNotNow):
+		w.note("FAULT %s does not %s: %v", f.Kind, what, err)
+	default:
+		w.blame("the test's own faults do as they are told: %s on %d does not %s: %v", f.Kind, f.On, what, err)
+	}
 }
 
 // lasts waits for a time, but ends at a violation: waiting longer would find nothing new.
@@ -78,7 +125,7 @@ func (w *world) volumesFull() bool {
 	return kind == "full" || kind == "full-start"
 }
 
-// module begins a fault and returns the function that ends it.
+// module begins a fault and returns the function that ends it, which is needed after some errors too.
 type module func(f Fault) (end func() error, err error)
 
 // modules returns the faults by their kinds.
@@ -124,6 +171,7 @@ func (w *world) again(v Variant, between func() error) error {
 	if err != nil {
 		kind := w.active.Load()
 		w.blame("what works is served: with the fault %s the driver does not start: %v", kind, err)
+		err = errors.Join(errBlamed, err)
 	}
 	return errors.Join(err, prepared)
 }
@@ -171,7 +219,10 @@ func (w *world) fullAtStart(f Fault) (func() error, error) {
 
 func (w *world) readOnly(f Fault) (func() error, error) {
 	d := w.disks[f.On]
-	return d.lift, d.protect()
+	if err := d.protect(); err != nil {
+		return nil, notNow(err, unix.EBUSY) // A file is open for writing.
+	}
+	return d.lift, nil
 }
 
 // eio makes a filesystem fail under a running driver, or under one that starts, until it is mounted again.
@@ -193,9 +244,11 @@ func (w *world) variant(v Variant) (func() error, error) {
 // fewFiles starts the driver with a low limit of open files. It may refuse to start: that is no pool's fault.
 func (w *world) fewFiles(Fault) (func() error, error) {
 	w.files = 8 + w.serials.last.Load()%24
-	err := w.restart(w.setup.Config(w, Proper), nothing)
+	if err := w.restart(w.setup.Config(w, Proper), nothing); err != nil {
+		w.note("with %d files it does not start: %v", w.files, err)
+	}
 	w.files = 0
-	return func() error { return w.again(Proper, nothing) }, err
+	return func() error { return w.again(Proper, nothing) }, nil
 }
 
 // noFiles lets the running process open only a few more files than it has open, as a leak elsewhere in it would.
@@ -238,7 +291,7 @@ func (w *world) record(f Fault, damage func(path string, data []byte) error) (fu
 	err := w.again(Proper, func() (err error) {
 		found := slices.DeleteFunc(w.tree(), func(path string) bool { return !isRecord(path) })
 		if len(found) == 0 {
-			return errors.New("there is no record")
+			return fmt.Errorf("there is no record: %w", errNotNow)
 		}
 		path = found[int(w.serials.last.Load()+uint64(f.On))%len(found)]
 		if data, err = os.ReadFile(path); err == nil {
@@ -254,7 +307,9 @@ func (w *world) record(f Fault, damage func(path string, data []byte) error) (fu
 			return w.again(Proper, nothing)
 		}
 		// The driver may have moved away the item of the record; then it is where an administrator looks for it.
-		return w.again(Proper, func() error { return errors.Join(os.RemoveAll(path), os.WriteFile(path, data, 0o600)) })
+		return w.again(Proper, func() error {
+			return notNow(errors.Join(os.RemoveAll(path), os.WriteFile(path, data, 0o600)), fs.ErrNotExist)
+		})
 	}, err
 }
 
@@ -284,7 +339,7 @@ func newer(path string, data []byte) error {
 	changed := bytes.Replace(data, []byte(`"version": 1`), []byte(`"version": 99`), 1)
 	changed = bytes.Replace(changed, []byte(`"version":1`), []byte(`"version":99`), 1)
 	if bytes.Equal(changed, data) {
-		return fmt.Errorf("%s has no version", path)
+		return fmt.Errorf("%s has no version: %w", path, errNotNow)
 	}
 	return os.WriteFile(path, changed, 0o600)
 }
@@ -322,6 +377,9 @@ func (w *world) opener(f Fault) (func() error, error) {
 			names.Store(slices.Collect(maps.Keys(seen)))
 			hold(ctx, "/dev/"+loop)
 		}
+	}
+	if opened, _ := names.Load().([]string); len(opened) == 0 {
+		return nil, fmt.Errorf("there is no loop device: %w", errNotNow)
 	}
 	return nil, nil
 }

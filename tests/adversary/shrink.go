@@ -12,13 +12,14 @@ type Tally struct {
 	mu                   sync.Mutex     // for Add
 	Schedules            map[string]int // by setup and profile
 	Calls, Codes, Faults map[string]int
+	NotNow               map[string]int // faults that could not be when they were due
 	Took                 map[string]time.Duration
 }
 
 // NewTally returns an empty Tally.
 func NewTally() *Tally {
 	return &Tally{Schedules: map[string]int{}, Calls: map[string]int{}, Codes: map[string]int{}, Faults: map[string]int{},
-		Took: map[string]time.Duration{}}
+		NotNow: map[string]int{}, Took: map[string]time.Duration{}}
 }
 
 // Add adds the counts of another Tally.
@@ -26,7 +27,7 @@ func (t *Tally) Add(o *Tally) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, counts := range [][2]map[string]int{{t.Schedules, o.Schedules}, {t.Calls, o.Calls}, {t.Codes, o.Codes},
-		{t.Faults, o.Faults}} {
+		{t.Faults, o.Faults}, {t.NotNow, o.NotNow}} {
 		for name, n := range counts[1] {
 			counts[0][name] += n
 		}

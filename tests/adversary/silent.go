@@ -1,6 +1,7 @@
 package adversary
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -39,8 +40,9 @@ func (w *world) fellSilent(at stall.Request, came bool) {
 func (w *world) obeyed(err error) error {
 	if err != nil {
 		w.blame("the test's own server does as it is told: %v", err)
+		return errors.Join(errBlamed, err)
 	}
-	return err
+	return nil
 }
 
 // stops waits until the server has stopped at a request, and stops it at once if the request does not come soon.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ func (w *world) unplaced(f Fault) (func() error, error) {
 	var r published
 	err := w.again(Proper, func() (err error) {
 		if r, err = w.published(f.On); err == nil {
-			err = r.withdraw()
+			err = notNow(r.withdraw(), fs.ErrNotExist, fs.ErrExist) // it was at that step anyway
 		}
 		if err == nil && f.On%2 == 0 {
 			return newer(r.record, r.data)
@@ -46,15 +47,18 @@ func (w *world) published(n int) (p published, err error) {
 	root := w.disks[0].dir
 	records, err := filepath.Glob(filepath.Join(root, ".stowage/volumes/*.json"))
 	if err != nil || len(records) == 0 {
-		return p, errors.Join(err, errors.New("there is no volume"))
+		return p, errors.Join(err, errNotNow)
 	}
 	path := records[n%len(records)]
 	var fields struct{ ID, Turn, SubDir string }
 	if p.data, err = os.ReadFile(path); err == nil {
 		err = json.Unmarshal(p.data, &fields)
 	}
-	if err != nil || fields.SubDir == "" || strings.Contains(fields.SubDir, "..") {
-		return p, fmt.Errorf("%s is no record of a volume: %w", path, err)
+	if err != nil || strings.Contains(fields.SubDir, "..") {
+		return p, fmt.Errorf("%s is no record of a volume: it has the directory %q (%w)", path, fields.SubDir, err)
+	}
+	if fields.SubDir == "" {
+		return p, fmt.Errorf("%s names no directory: %w", path, errNotNow)
 	}
 	p.record, p.place, p.draft = path, filepath.Join(root, fields.SubDir),
 		filepath.Join(root, ".stowage/staging", fields.ID+"-"+fields.Turn)
