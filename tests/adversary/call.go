@@ -88,8 +88,9 @@ func (w *world) ask(r request) error {
 
 // answered is the result of an attempt.
 type answered struct {
-	text string
-	err  error
+	text   string
+	err    error
+	opened bool // meanwhile a process opened devices
 }
 
 // attempt makes a call once, or twice at once; a success comes first.
@@ -106,9 +107,9 @@ func (w *world) attempt(r request, n int) []answered {
 	var group sync.WaitGroup
 	for i := range list {
 		group.Go(func() {
-			began := time.Now()
+			began, opened := time.Now(), w.openings.since()
 			text, err := w.deliver(r, limit)
-			list[i] = answered{text, err}
+			list[i] = answered{text, err, opened()}
 			w.count(r.name, status.Code(err))
 			w.note("%s attempt %d: %v %s %v", r.name, n, time.Since(began).Round(time.Millisecond), text, err)
 		})
@@ -135,7 +136,7 @@ func (w *world) deliver(r request, limit time.Duration) (string, error) {
 	go func() {
 		defer cancel()
 		text, err := r.send(ctx)
-		done <- answered{text, err}
+		done <- answered{text: text, err: err}
 	}()
 	select {
 	case a := <-done:
@@ -172,7 +173,7 @@ func (w *world) judge(r request, a answered, n int, calmed time.Time) (final boo
 		w.disturbed.Load() {
 		return a.err != nil
 	}
-	why := w.reason(r, code, n, calmed)
+	why := w.reason(r, a, n, calmed)
 	if why != "" {
 		w.blame("%s: %s ended with %v", why, r.name, a.err)
 	}
@@ -180,9 +181,9 @@ func (w *world) judge(r request, a answered, n int, calmed time.Time) (final boo
 }
 
 // reason returns the invariant that a failure breaks; empty if the caller retries.
-func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) string {
+func (w *world) reason(r request, a answered, n int, calmed time.Time) string {
 	quiet := w.undisturbed(r)
-	switch code {
+	switch status.Code(a.err) {
 	case codes.Aborted:
 		if n == 0 && quiet && r.how == Once {
 			return "turned away though nobody else is at it"
@@ -196,7 +197,7 @@ func (w *world) reason(r request, code codes.Code, n int, calmed time.Time) stri
 	case codes.DeadlineExceeded, codes.Canceled:
 		return ""
 	case codes.FailedPrecondition:
-		if w.opened.Load() { // A process has the device open.
+		if a.opened { // A process had the device open.
 			return ""
 		}
 	default:

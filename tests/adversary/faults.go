@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -62,11 +63,13 @@ func notNow(err error, expected ...error) error {
 // undergo begins a fault, lets it last, and ends it. Only a fault that took effect counts. One that cannot be now is
 // counted apart, and excuses no failure if it changed nothing: then it has no end.
 func (w *world) undergo(f Fault, begin module) error {
-	excuse := &w.disturbed
+	before := w.disturbed.Load()
 	if f.Kind == "opener" {
-		excuse = &w.opened
+		w.openings.begin()
+		defer w.openings.end()
+	} else {
+		w.disturbed.Store(true) // while it begins, too
 	}
-	before := excuse.Swap(true) // while it begins, too
 	end, err := begin(f)
 	w.counts(f, err)
 	w.obeys(f, "begin", err)
@@ -74,7 +77,7 @@ func (w *world) undergo(f Fault, begin module) error {
 	case err == nil:
 		w.lasts(f.For)
 	case end == nil && errors.Is(err, errNotNow):
-		excuse.Store(before)
+		w.disturbed.Store(before)
 	}
 	if end != nil {
 		err = end()
@@ -353,10 +356,11 @@ func selfLink(path string, _ []byte) error {
 // on a new one for some milliseconds.
 func (w *world) opener(f Fault) (func() error, error) {
 	ctx, stop := context.WithTimeout(w.life, f.For)
-	defer stop()
 	var names atomic.Value
 	names.Store([]string{})
-	go func() {
+	var opening sync.WaitGroup
+	defer opening.Wait() // No device is open any more.
+	opening.Go(func() {
 		for ctx.Err() == nil {
 			list, _ := names.Load().([]string)
 			for _, name := range list {
@@ -367,7 +371,8 @@ func (w *world) opener(f Fault) (func() error, error) {
 			}
 			<-time.After(200 * time.Microsecond)
 		}
-	}()
+	})
+	defer stop()
 	for seen := map[string]string{}; ctx.Err() == nil && !w.failed(); <-time.After(5 * time.Millisecond) {
 		for loop, backing := range w.loops() {
 			if seen[loop] == backing {

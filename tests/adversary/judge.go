@@ -17,7 +17,6 @@ import (
 func (w *world) run(s Schedule) []string {
 	w.calm.Store(false)
 	w.disturbed.Store(false)
-	w.opened.Store(false)
 	w.active.Store("")
 	w.mu.Lock()
 	w.log, w.began, w.silence = nil, time.Now(), silence{}

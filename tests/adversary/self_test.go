@@ -51,10 +51,11 @@ func TestReasonsWhenAllGetsCalm(t *testing.T) {
 	w := &world{limits: patient()}
 	w.calm.Store(true)
 	beside := request{name: "CreateVolumeGroupSnapshot", company: true}
+	refusal := answered{err: status.Error(codes.FailedPrecondition, "")}
 	for calmed, want := range map[time.Time]string{
 		{}: "", time.Now(): "", time.Now().Add(-w.limits.calls): "no reason",
 	} {
-		if why := w.reason(beside, codes.FailedPrecondition, 1, calmed); why != want {
+		if why := w.reason(beside, refusal, 1, calmed); why != want {
 			t.Errorf("calm since %v: %q, want %q", calmed, why, want)
 		}
 	}
@@ -69,12 +70,12 @@ func TestEachAnswerCounts(t *testing.T) {
 		want    error
 		blamed  string
 	}{
-		"one answer":               {[]answered{{"a", nil}, {"a", nil}}, nil, ""},
-		"two answers":              {[]answered{{"a", nil}, {"b", nil}}, errGone, "one answer"},
-		"a success and a refusal":  {[]answered{{"a", nil}, {"", refusal}}, nil, ""},
-		"a refusal and a success":  {[]answered{{"", refusal}, {"a", nil}}, nil, ""},
-		"two refusals":             {[]answered{{"", refusal}, {"", refusal}}, errRefused, ""},
-		"a success and a bad code": {[]answered{{"a", nil}, {"", status.Error(codes.Internal, "")}}, nil, "no reason"},
+		"one answer":               {[]answered{{text: "a"}, {text: "a"}}, nil, ""},
+		"two answers":              {[]answered{{text: "a"}, {text: "b"}}, errGone, "one answer"},
+		"a success and a refusal":  {[]answered{{text: "a"}, {err: refusal}}, nil, ""},
+		"a refusal and a success":  {[]answered{{err: refusal}, {text: "a"}}, nil, ""},
+		"two refusals":             {[]answered{{err: refusal}, {err: refusal}}, errRefused, ""},
+		"a success and a bad code": {[]answered{{text: "a"}, {err: status.Error(codes.Internal, "")}}, nil, "no reason"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := &world{life: t.Context(), tally: NewTally(), limits: patient()}

@@ -39,7 +39,7 @@ type world struct {
 	known           *regexp.Regexp // violations that are ignored; nil for none
 	limits          limits
 	calm, disturbed atomic.Bool
-	opened          atomic.Bool  // whether a process opens devices
+	openings        openings
 	active          atomic.Value // the kind of the current fault
 	faulting        sync.Mutex   // one fault at a time
 	faults          sync.WaitGroup
