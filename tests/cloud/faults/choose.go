@@ -1,6 +1,9 @@
 package faults
 
-import "time"
+import (
+	"math/rand/v2"
+	"time"
+)
 
 // Script adds rules. If several apply to a request, the first is used.
 func (p *Proxy) Script(rules ...Rule) {
@@ -18,6 +21,15 @@ func (p *Proxy) Random(perThousand map[Kind]int, longest time.Duration) {
 	defer p.mu.Unlock()
 	p.chances, p.longest = perThousand, longest
 }
+
+// Seed makes the next requests meet the faults of a seed, as in a new Proxy.
+func (p *Proxy) Seed(seed uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.random = stream(seed)
+}
+
+func stream(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 // Stop ends all faults.
 func (p *Proxy) Stop() {

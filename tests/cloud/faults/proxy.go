@@ -34,7 +34,7 @@ func New(target string, through http.RoundTripper, dialect Dialect, seed uint64)
 	if err != nil {
 		return nil, fmt.Errorf("the API's address: %w", err)
 	}
-	return &Proxy{target: u, through: through, dialect: dialect, random: rand.New(rand.NewPCG(seed, 0))}, nil
+	return &Proxy{target: u, through: through, dialect: dialect, random: stream(seed)}, nil
 }
 
 // Log returns the outcomes of the requests so far.
