@@ -245,8 +245,8 @@ func (w *world) variant(v Variant) (func() error, error) {
 }
 
 // fewFiles starts the driver with a low limit of open files. It may refuse to start: that is no pool's fault.
-func (w *world) fewFiles(Fault) (func() error, error) {
-	w.files = 8 + w.serials.last.Load()%24
+func (w *world) fewFiles(f Fault) (func() error, error) {
+	w.files = 8 + f.Draw%24
 	if err := w.restart(w.setup.Config(w, Proper), nothing); err != nil {
 		w.note("with %d files it does not start: %v", w.files, err)
 	}
@@ -255,7 +255,7 @@ func (w *world) fewFiles(Fault) (func() error, error) {
 }
 
 // noFiles lets the running process open only a few more files than it has open, as a leak elsewhere in it would.
-func (w *world) noFiles(Fault) (func() error, error) {
+func (w *world) noFiles(f Fault) (func() error, error) {
 	w.alive.RLock()
 	defer w.alive.RUnlock()
 	pid := w.control.cmd.Process.Pid
@@ -267,7 +267,7 @@ func (w *world) noFiles(Fault) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
-	few := unix.Rlimit{Cur: uint64(len(open)) + w.serials.last.Load()%6, Max: usual.Max}
+	few := unix.Rlimit{Cur: uint64(len(open)) + f.Draw%6, Max: usual.Max}
 	return func() error { return unix.Prlimit(pid, unix.RLIMIT_NOFILE, &usual, nil) },
 		unix.Prlimit(pid, unix.RLIMIT_NOFILE, &few, nil)
 }
@@ -296,7 +296,7 @@ func (w *world) record(f Fault, damage func(path string, data []byte) error) (fu
 		if len(found) == 0 {
 			return fmt.Errorf("there is no record: %w", errNotNow)
 		}
-		path = found[int(w.serials.last.Load()+uint64(f.On))%len(found)]
+		path = found[f.Draw%uint64(len(found))]
 		if data, err = os.ReadFile(path); err == nil {
 			err = damage(path, data)
 		}

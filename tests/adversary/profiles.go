@@ -33,7 +33,21 @@ func profiles() map[string]func(d dice) [][]Step {
 // NewSchedule returns the schedule of a seed.
 func NewSchedule(setup Setup, profile string, seed uint64) Schedule {
 	d := dice{rand.New(rand.NewPCG(seed, 14)), setup}
-	return Schedule{Setup: setup.Name, Profile: profile, Seed: seed, Tracks: profiles()[profile](d)}
+	s := Schedule{Setup: setup.Name, Profile: profile, Seed: seed, Tracks: profiles()[profile](d)}
+	s.draw()
+	return s
+}
+
+// draw gives each fault its number, from a sequence of its own: so a seed's steps and faults are what they always were.
+func (s Schedule) draw() {
+	random := rand.New(rand.NewPCG(s.Seed, 15))
+	for _, track := range s.Tracks {
+		for _, step := range track {
+			if step.Fault != nil {
+				step.Fault.Draw = random.Uint64()
+			}
+		}
+	}
 }
 
 // profilesOf returns the names of a setup's profiles.

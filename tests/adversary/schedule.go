@@ -74,7 +74,8 @@ type Fault struct {
 	On    int // which filesystem, pool or share
 	After time.Duration
 	For   time.Duration
-	Late  bool // After begins once each track has come to a Cycle, or has ended
+	Late  bool   // After begins once each track has come to a Cycle, or has ended
+	Draw  uint64 // a random number, for the fault to choose by
 }
 
 // Schedule is everything that happens.

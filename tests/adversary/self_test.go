@@ -215,6 +215,25 @@ func TestFoundSchedulesComeInEveryForm(t *testing.T) {
 	}
 }
 
+// TestDraw shows that each fault has its number, which the seed alone decides.
+func TestDraw(t *testing.T) {
+	numbers := func(seed uint64) (list []uint64) {
+		s := NewSchedule(overShares("nfs", false), "config", seed)
+		for _, track := range s.Tracks {
+			for _, step := range track {
+				if step.Fault != nil {
+					list = append(list, step.Fault.Draw)
+				}
+			}
+		}
+		return list
+	}
+	one, same, other := numbers(7), numbers(7), numbers(8)
+	if len(one) != 1 || one[0] == 0 || !slices.Equal(one, same) || slices.Equal(one, other) {
+		t.Errorf("got the numbers %d, again %d, of another seed %d, want one number for each seed", one, same, other)
+	}
+}
+
 // TestSeed shows that a seed repeats a schedule, and that every profile of every setup has a schedule.
 func TestSeed(t *testing.T) {
 	for _, s := range Setups() {
