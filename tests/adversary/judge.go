@@ -18,8 +18,9 @@ func (w *world) run(s Schedule) []string {
 	w.calm.Store(false)
 	w.disturbed.Store(false)
 	w.active.Store("")
+	w.shots.Store(0)
 	if w.cloud != nil {
-		w.cloud.Proxy.Seed(s.Seed)
+		w.cloud.begin(s.Seed)
 	}
 	w.mu.Lock()
 	w.log, w.began, w.silence = nil, time.Now(), silence{}

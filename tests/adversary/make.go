@@ -156,6 +156,7 @@ func (a *actor) snapshot(s Step, v *volume, company bool) {
 	if v.damaged {
 		a.blame("success never names incomplete data: %s of %s is ready, whose data was cut short", r.name, v)
 	}
+	a.shots.Add(1)
 	shot.origin = v.copied(began)
 	a.own.Lock()
 	defer a.own.Unlock()

@@ -32,6 +32,7 @@ type world struct {
 	life      context.Context // of a schedule
 	serials   serial
 	names     atomic.Uint64 // the number of names that were used
+	shots     atomic.Int64  // the number of snapshots that were acknowledged in the schedule
 	baseline  []string      // the contents of the storage while there is no volume
 
 	drivers // the live processes
