@@ -169,15 +169,30 @@ func (w *world) weigh(r request, answers []answered, first *string, n int, calme
 // judge reports whether a failure ends the call, and blames the driver for one that has no reason.
 func (w *world) judge(r request, a answered, n int, calmed time.Time) (final bool) {
 	code := status.Code(a.err)
-	if a.err == nil || slices.Contains(r.refusals, code) || r.makes && code == codes.PermissionDenied &&
-		w.disturbed.Load() {
-		return a.err != nil
+	if a.err == nil {
+		return false
+	}
+	if slices.Contains(r.refusals, code) || r.makes && code == codes.PermissionDenied && w.disturbed.Load() {
+		if w.exact.Load() && !w.allows(r, a) {
+			w.blame("all is calm, and nothing is refused: %s ended with %v", r.name, a.err)
+		}
+		return true
 	}
 	why := w.reason(r, a, n, calmed)
 	if why != "" {
 		w.blame("%s: %s ended with %v", why, r.name, a.err)
 	}
 	return false
+}
+
+// allows reports whether a final refusal has a reason although all is calm: an earlier fault, a process that had the
+// device open, or other volumes and snapshots that fill a storage of limited size.
+func (w *world) allows(r request, a answered) bool {
+	w.mu.Lock()
+	some := len(w.ledger.volumes)+len(w.ledger.snapshots) > 0
+	w.mu.Unlock()
+	full := r.makes && some && !w.setup.Cloud && status.Code(a.err) == codes.ResourceExhausted
+	return w.disturbed.Load() || a.opened || full
 }
 
 // reason returns the invariant that a failure breaks; empty if the caller retries.

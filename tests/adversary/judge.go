@@ -135,6 +135,8 @@ func (w *world) hasRoom(d *disk, promised int64) {
 
 // held reads all volumes, and all snapshots through volumes that are restored from them.
 func (w *world) held(actors []*actor) {
+	w.exact.Store(true)
+	defer w.exact.Store(false)
 	each(actors, func(a *actor) {
 		for slot, v := range a.volumes {
 			switch {

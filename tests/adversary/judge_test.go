@@ -1,12 +1,16 @@
 package adversary
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
@@ -90,6 +94,42 @@ func TestForeignDataLimitsPromises(t *testing.T) {
 		w.promised(nil)
 		if got := class(append(w.wrong, "")[0]); got != want {
 			t.Errorf("%d MiB are promised: got %q, want %q", promised>>20, got, want)
+		}
+	}
+}
+
+// TestNothingIsRefusedWhenAllIsCalm makes calls with final refusals that a schedule may have: when all is calm, only a
+// full storage and earlier faults are reasons.
+func TestNothingIsRefusedWhenAllIsCalm(t *testing.T) {
+	const blame = "all is calm, and nothing is refused"
+	for name, test := range map[string]struct {
+		code            codes.Code
+		exact, disturbs bool
+		cloud, some     bool
+		want            string
+	}{
+		"in a schedule":              {code: codes.NotFound, some: true},
+		"a snapshot is not found":    {code: codes.NotFound, exact: true, some: true, want: blame},
+		"after a fault":              {code: codes.NotFound, exact: true, disturbs: true, some: true},
+		"volumes fill the storage":   {code: codes.ResourceExhausted, exact: true, some: true},
+		"an empty storage is full":   {code: codes.ResourceExhausted, exact: true, want: blame},
+		"a cloud is full":            {code: codes.ResourceExhausted, exact: true, cloud: true, some: true, want: blame},
+		"a size that nobody changed": {code: codes.OutOfRange, exact: true, some: true, want: blame},
+	} {
+		w := &world{life: t.Context(), tally: NewTally(), limits: patient(), ledger: newLedger(),
+			setup: Setup{Cloud: test.cloud}}
+		w.exact.Store(test.exact)
+		w.disturbed.Store(test.disturbs)
+		if test.some {
+			w.ledger.volumes["v"] = &volume{}
+		}
+		err := w.ask(request{name: "CreateVolume v-1", makes: true, refusals: []codes.Code{test.code},
+			send: func(context.Context) (string, error) { return "", status.Error(test.code, "") }})
+		if !errors.Is(err, errRefused) {
+			t.Errorf("%s: got %v, want the final refusal", name, err)
+		}
+		if got := class(append(w.wrong, "")[0]); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }

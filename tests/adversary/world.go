@@ -40,6 +40,7 @@ type world struct {
 	known           *regexp.Regexp // violations that are ignored; nil for none
 	limits          limits
 	calm, disturbed atomic.Bool
+	exact           atomic.Bool // nothing that happens now gives a reason to refuse a call
 	openings        openings
 	active          atomic.Value // the kind of the current fault
 	faulting        sync.Mutex   // one fault at a time
@@ -99,6 +100,8 @@ func (w *world) lasting(d time.Duration) time.Duration {
 // settleIn uses each class once, so that the driver has created what it creates only once, and remembers that as the
 // baseline.
 func (w *world) settleIn() error {
+	w.exact.Store(true)
+	defer w.exact.Store(false)
 	for i := range w.setup.Classes {
 		a := newActor(w, i, nil)
 		w.calm.Store(true)
