@@ -14,7 +14,7 @@ import (
 
 // delete deletes a volume. While the volume is used, that must be refused.
 func (a *actor) delete(s Step, v *volume, company bool) {
-	if v.used && a.setup.Apart {
+	if v.used && !a.knowsUse() {
 		return // Only the orchestrator knows.
 	}
 	r := a.requestFor(s, v, "DeleteVolume", company)
@@ -32,8 +32,8 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 		v.leaving.Store(false)
 		return
 	}
-	if used {
-		a.blame("deleted in use: DeleteVolume %s succeeded while it is staged and published here", v)
+	if used && a.knowsUse() {
+		a.blame("deleted in use: DeleteVolume %s succeeded while it is used here", v)
 		a.leave(Step{Op: Leave}, v, true)
 	}
 	a.outlived(v)
@@ -48,6 +48,10 @@ func (a *actor) delete(s Step, v *volume, company bool) {
 	defer a.mu.Unlock()
 	delete(a.ledger.volumes, v.id)
 }
+
+// knowsUse reports whether the driver knows that a volume is used, and must not delete it: its node is in the same
+// process, or a cloud knows the attachment. After a fault, a late request may have detached the volume.
+func (a *actor) knowsUse() bool { return !a.setup.Apart || a.setup.Cloud && !a.disturbed.Load() }
 
 // forget deletes a snapshot, or the group that it belongs to.
 func (a *actor) forget(s Step, shot *snapshot, company bool) {
