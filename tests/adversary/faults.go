@@ -64,6 +64,7 @@ func notNow(err error, expected ...error) error {
 // counted apart, and excuses no failure if it changed nothing: then it has no end.
 func (w *world) undergo(f Fault, begin module) error {
 	before := w.disturbed.Load()
+	w.strike(f)
 	if f.Kind == "opener" {
 		w.openings.begin()
 		defer w.openings.end()

@@ -23,7 +23,7 @@ func (w *world) run(s Schedule) []string {
 		w.cloud.begin(s.Seed)
 	}
 	w.mu.Lock()
-	w.log, w.began, w.silence = nil, time.Now(), silence{}
+	w.log, w.began, w.silence, w.struck = nil, time.Now(), silence{}, nil
 	w.mu.Unlock()
 	actors := make([]*actor, len(s.Tracks))
 	var group sync.WaitGroup

@@ -15,7 +15,7 @@ func (a *actor) cut(s Step, v *volume) {
 		_ = dir.Close() // it was only asked
 	}
 	if err != nil {
-		if !a.disturbed.Load() {
+		if !a.mayFail(v) {
 			a.blame("%s cannot be cut: %v", v, err)
 		}
 		return

@@ -215,7 +215,7 @@ func (a *actor) write(s Step, v *volume) {
 		id := a.serials.last.Add(1)
 		done := v.contents.begin(name, id)
 		if err := a.put(v, name, sync, id); err != nil {
-			if !a.disturbed.Load() {
+			if !a.mayFail(v) {
 				a.blame("acknowledged data: %s cannot be written to: %v", v, err)
 			}
 			return

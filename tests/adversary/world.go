@@ -50,6 +50,7 @@ type world struct {
 	mu      sync.Mutex
 	ledger  ledger
 	silence silence         // the last one
+	struck  map[int]bool    // disks on which users' own writes may have failed in this schedule, by their numbers
 	kept    map[string]bool // directories that volumes have left, or for false may have left
 	wrong   []string
 	log     []string
