@@ -60,8 +60,9 @@ type world struct {
 
 // newWorld creates the storage of a setup and starts a driver over it.
 func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limits) (w *world, err error) {
-	w = &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(),
+	made := &world{setup: s, tally: tally, known: known, limits: l, life: context.Background(), began: time.Now(),
 		ledger: newLedger()}
+	w = made
 	w.kept = map[string]bool{}
 	w.limits = limits{w.lasting(l.calls), w.lasting(l.lists)}
 	sweep()
@@ -69,8 +70,8 @@ func newWorld(tb testing.TB, s Setup, tally *Tally, known *regexp.Regexp, l limi
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
-			w, err = nil, errors.Join(err, w.close())
+		if err != nil { // w may be nil.
+			w, err = nil, errors.Join(err, made.close())
 		}
 	}()
 	if err := w.makeDisks(); err != nil {
