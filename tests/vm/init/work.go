@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/tests/vm/internal/stuck"
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
@@ -110,6 +111,11 @@ func runProgram(host *wire.Sender, p wire.Program) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	// A daemon that the program leaves behind may keep its output open.
 	cmd.WaitDelay = 5 * time.Second
+	// What hangs is gone once the tests have ended.
+	hangs := time.AfterFunc(p.Limit-wire.Grace-time.Minute, func() {
+		fmt.Fprintf(output{host, p.Name}, "init: %s is about to be ended; what waits:\n%s", p.Name, stuck.Report())
+	})
+	defer hangs.Stop()
 	err := cmd.Run()
 	if cmd.ProcessState == nil {
 		return fmt.Errorf("%s: %w", p.Name, err)

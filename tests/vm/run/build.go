@@ -15,9 +15,6 @@ import (
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
-// grace is the time that a test binary has after its own timeout, to print its goroutines.
-const grace = 30 * time.Second
-
 // build builds the tests of the suites in the shared folder, each in its own folder.
 func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 	var job wire.Job
@@ -34,7 +31,7 @@ func (o options) build(ctx context.Context, share string) (wire.Job, error) {
 		for _, line := range strings.Split(strings.TrimSpace(listed), "\n") {
 			path, dir, _ := strings.Cut(line, "\t")
 			p := wire.Program{Name: path, Dir: fmt.Sprintf("%02d-%s", len(job.Programs), filepath.Base(path)),
-				Limit: o.limit(s) + grace, Temp: s.temp()}
+				Limit: o.limit(s) + wire.Grace, Temp: s.temp()}
 			p.Path, p.Args = filepath.Join(p.Dir, filepath.Base(path)+".test"), o.arguments(s, dir)
 			if err := o.buildOne(ctx, p, share, dir); err != nil {
 				return job, err

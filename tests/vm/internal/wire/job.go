@@ -39,9 +39,12 @@ type Program struct {
 	Dir  string // the working directory, within the shared folder
 	Args []string
 	Temp string // the folder for temporary files
-	// Limit is the time after which it is killed.
+	// Limit is the time after which it is killed. Its own limit is shorter by Grace.
 	Limit time.Duration
 }
+
+// Grace is the time that a test binary has after its own timeout, to print its goroutines.
+const Grace = 30 * time.Second
 
 // Write writes the job to the shared folder.
 func (j Job) Write(share string) error {

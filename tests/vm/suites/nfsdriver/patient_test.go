@@ -2,12 +2,16 @@ package nfsdriver
 
 import (
 	"context"
+	"fmt"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stowage-csi/stowage/tests/vm/internal/stuck"
 )
 
 // answered makes a call as the sidecars and the kubelet do: it retries while the driver reports that a retry may
@@ -17,7 +21,11 @@ func answered[T any](ctx context.Context, call func(ctx context.Context) (T, err
 		once, cancel := context.WithTimeout(ctx, long)
 		said, err := call(once)
 		cancel()
-		if !later(err) || ctx.Err() != nil || time.Since(begun) > patience {
+		if later(err) && time.Since(begun) > patience {
+			fmt.Fprintf(os.Stderr, "out of patience; what waits:\n%s", stuck.Report())
+			return said, err
+		}
+		if !later(err) || ctx.Err() != nil {
 			return said, err
 		}
 	}
