@@ -10,12 +10,17 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/tests/vm/internal/qemu"
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
 
 // marker begins a line that the testing package printed, as opposed to a test (-test.v=test2json).
 const marker = "\x16"
+
+// errSpoiled ends a guest in which a program was killed.
+var errSpoiled = errors.New("a program was killed; what it left in the kernel may fail the next: they get a new guest")
 
 // report converts the guest's frames to events.
 type report struct {
@@ -82,7 +87,7 @@ func (r *report) output(text string) error {
 }
 
 // end reports a failed program as the go command does. A program that ran no tests has failed: its suite names tests
-// that no longer exist.
+// that no longer exist. It returns errSpoiled after a program that was killed.
 func (r *report) end(f wire.Frame) error {
 	r.ended++
 	if f.Code != 0 || r.empty {
@@ -91,7 +96,10 @@ func (r *report) end(f wire.Frame) error {
 			return err
 		}
 	}
-	return r.close()
+	if err := r.close(); err != nil || f.Code != 128+int(unix.SIGKILL) {
+		return err
+	}
+	return errSpoiled
 }
 
 // cutOff completes the events of a program that did not end.

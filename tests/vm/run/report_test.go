@@ -3,8 +3,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/tests/vm/internal/wire"
 )
@@ -52,7 +55,7 @@ func TestReport(t *testing.T) {
 			var out bytes.Buffer
 			r := newReport(&out)
 			for _, f := range append([]wire.Frame{{Kind: wire.Begin, Program: "p"}}, test.frames...) {
-				if err := r.take(f); err != nil {
+				if err := r.take(f); err != nil && !errors.Is(err, errSpoiled) {
 					t.Fatal(err)
 				}
 			}
@@ -67,6 +70,18 @@ func TestReport(t *testing.T) {
 				t.Errorf("the verdict is %v, want %q", err, test.err)
 			}
 		})
+	}
+}
+
+func TestKilledProgramSpoilsItsGuest(t *testing.T) {
+	for code, want := range map[int]error{0: nil, 1: nil, 2: nil, 128 + int(unix.SIGKILL): errSpoiled} {
+		r := newReport(&bytes.Buffer{})
+		if err := r.take(wire.Frame{Kind: wire.Begin, Program: "p"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.take(wire.Frame{Kind: wire.End, Code: code}); !errors.Is(err, want) {
+			t.Errorf("the end with code %d returns %v, want %v", code, err, want)
+		}
 	}
 }
 

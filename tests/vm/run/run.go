@@ -28,9 +28,6 @@ func run(ctx context.Context, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := job.Write(guest.Share); err != nil {
-		return err
-	}
 	kernel, err := release(guest.Kernel)
 	if err != nil {
 		return err
@@ -38,10 +35,28 @@ func run(ctx context.Context, o options) (err error) {
 	say("prepared in %v; the guest's kernel is %s", since(begun), kernel)
 	r := newReport(os.Stdout)
 	defer func() { say("%s; %v in all", r.outcome(), since(begun)) }()
-	if err := boot.Run(ctx, guest, r.trying, r.take); err != nil {
+	if err := runAll(ctx, guest, job, r); err != nil {
 		return errors.Join(err, r.cutOff())
 	}
 	return r.verdict(job)
+}
+
+// runAll runs the programs in a guest, and in a new one after each that was killed.
+func runAll(ctx context.Context, guest qemu.Config, job wire.Job, r *report) error {
+	for {
+		if err := (wire.Job{Programs: job.Programs[r.ended:]}).Write(guest.Share); err != nil {
+			return err
+		}
+		err := boot.Run(ctx, guest, r.trying, r.take)
+		if !errors.Is(err, errSpoiled) {
+			return err
+		}
+		say("%v", err)
+		if r.ended == len(job.Programs) {
+			return nil
+		}
+		r.accel = "" // The next guest tries every accelerator again.
+	}
 }
 
 // prepare prepares the guest and builds the tests, concurrently.
