@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,55 +23,31 @@ func (c *Cluster) recycling(v *corev1.PersistentVolume) Finding {
 		Says:   "its claim is gone, and the recycler scrubs the volume before it makes it Available",
 		Advice: "nothing; do not remove spec.claimRef, because the next claim would get the data of the earlier one"}
 	recycler := find(c.Pods, func(p *corev1.Pod) bool { return recycles(p, v) })
-	e := c.event("PersistentVolume", "", v.Name, "RecycleWaits", "RecycleRefused", "ScrubRefused", "ClassNotNoted",
-		"ScrubFailed")
+	refusals := []string{v1alpha1.RecycleRefused, v1alpha1.ScrubRefused, v1alpha1.ClassNotNoted}
+	e := c.event("PersistentVolume", "", v.Name, append(refusals, v1alpha1.RecycleWaits, v1alpha1.ScrubFailed)...)
 	switch {
 	case recycler == nil:
 		f.Verdict, f.Says = Broken, fmt.Sprintf("its claim is gone, and it has the annotation %s, but no recycler runs for "+
 			"its driver: the volume keeps its data and binds to nothing", v1alpha1.RecycleAnnotation)
 		f.Advice = "install the recycler, or remove the annotation, and with it the promise that the volume is scrubbed"
-	case v.Status.Phase == corev1.VolumeFailed && hasFailed(v):
+	case v.Status.Phase == corev1.VolumeFailed && v1alpha1.HasRecyclingFailed(v):
 		f.Verdict, f.Proof = Broken, v.Status.Message
 		f.Says = "the recycler could not scrub the volume (phase Failed), and no claim can bind to it"
 		f.Advice = fmt.Sprintf("remove the cause, and then the annotation %s: the volume is scrubbed again",
 			v1alpha1.RecyclingAnnotation)
 	case e != nil:
 		f.Proof = proof(e)
-		if slices.Contains([]string{"RecycleRefused", "ScrubRefused", "ClassNotNoted"}, e.Reason) {
+		if slices.Contains(refusals, e.Reason) {
 			f.Verdict, f.Says = Broken, "its claim is gone, and the recycler cannot go on"
 		}
 	}
 	return f
 }
 
-// hasFailed reports whether the last scrub failed. While the next one begins, the phase is still Failed.
-func hasFailed(v *corev1.PersistentVolume) bool {
-	var record struct {
-		State string `json:"state"`
-	}
-	err := json.Unmarshal([]byte(v.Annotations[v1alpha1.RecyclingAnnotation]), &record)
-	return err == nil && record.State == "Failed"
-}
-
 // recycles reports whether a pod runs a recycler for the volume's driver.
 func recycles(p *corev1.Pod, v *corev1.PersistentVolume) bool {
 	return runs(p, func(arg string) bool { return arg == "recycler" }) && runs(p, func(arg string) bool {
 		drivers, isList := strings.CutPrefix(arg, "--drivers=")
-		return isList && slices.Contains(strings.Split(drivers, ","), recycledAs(v))
+		return isList && slices.Contains(strings.Split(drivers, ","), v1alpha1.RecycledDriver(v))
 	})
-}
-
-// recycledAs returns the name that --drivers of the recycler has for volumes of this kind.
-func recycledAs(v *corev1.PersistentVolume) string {
-	switch {
-	case v.Spec.CSI != nil:
-		return v.Spec.CSI.Driver
-	case v.Spec.NFS != nil:
-		return "kubernetes.io/nfs"
-	case v.Spec.ISCSI != nil:
-		return "kubernetes.io/iscsi"
-	case v.Spec.Local != nil:
-		return "kubernetes.io/local-volume"
-	}
-	return ""
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
 // metrics holds the metrics of the leader.
@@ -48,7 +50,7 @@ func (m *metrics) count(v view, next step) {
 	if !ends {
 		return
 	}
-	driver := driverOf(v.volume)
+	driver := v1alpha1.RecycledDriver(v.volume)
 	m.scrubs.WithLabelValues(driver, ending).Inc()
 	if next != passed || v.pod == nil {
 		return

@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
@@ -59,7 +60,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	waited := r.memory.waits(volume.Name, next, why)
-	r.metrics.waits.note(volume.Name, driverOf(volume), next == wait && why == v.users.of(volume))
+	r.metrics.waits.note(volume.Name, v1alpha1.RecycledDriver(volume), next == wait && why == v.users.of(volume))
 	r.tell(v, next, why, waited)
 	err = r.take(ctx, v, next, why)
 	r.complain(v, next, err)
@@ -78,22 +79,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 
 // isOurs reports whether this recycler handles a volume.
 func (r *reconciler) isOurs(v *corev1.PersistentVolume) bool {
-	return concerns(v) && slices.Contains(r.Drivers, driverOf(v))
-}
-
-// driverOf returns the name of a volume's driver, or of Kubernetes' own plugin.
-func driverOf(v *corev1.PersistentVolume) string {
-	switch {
-	case v.Spec.CSI != nil:
-		return v.Spec.CSI.Driver
-	case v.Spec.NFS != nil:
-		return "kubernetes.io/nfs"
-	case v.Spec.ISCSI != nil:
-		return "kubernetes.io/iscsi"
-	case v.Spec.Local != nil:
-		return "kubernetes.io/local-volume"
-	}
-	return ""
+	return concerns(v) && slices.Contains(r.Drivers, v1alpha1.RecycledDriver(v))
 }
 
 // decide reads the objects and plans a step, taking the time into account.
@@ -181,9 +167,9 @@ func (r *reconciler) tell(v view, next step, why string, waited time.Duration) {
 	if next != refuse && next != wait || isCourse || !r.memory.isNew(v.volume.Name, why) {
 		return
 	}
-	kind, reason := corev1.EventTypeNormal, "RecycleWaits"
+	kind, reason := corev1.EventTypeNormal, v1alpha1.RecycleWaits
 	if next == refuse {
-		kind, reason = corev1.EventTypeWarning, "RecycleRefused"
+		kind, reason = corev1.EventTypeWarning, v1alpha1.RecycleRefused
 	}
 	r.memory.reset(v.volume.Name, unreported)
 	r.say(v, kind, reason, why)
@@ -197,10 +183,10 @@ func (r *reconciler) complain(v view, next step, cause error) {
 	case cause == nil || apierrors.IsAlreadyExists(cause) || apierrors.IsConflict(cause):
 		return // Nothing failed, or another writer was faster.
 	case next == makeClaim, next == makePod:
-		reason, text = "ScrubRefused", fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the namespace %s,"+
-			" and the API server says: %s", r.Namespace, cause)
+		reason, text = v1alpha1.ScrubRefused, fmt.Sprintf("the scrub cannot begin: its claim and pod are made in the "+
+			"namespace %s, and the API server says: %s", r.Namespace, cause)
 	case next == noteClass:
-		reason, text = "ClassNotNoted", r.notNoted(v.volume, cause)
+		reason, text = v1alpha1.ClassNotNoted, r.notNoted(v.volume, cause)
 	default:
 		return
 	}

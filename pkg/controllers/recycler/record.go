@@ -17,7 +17,8 @@ type state string
 const (
 	scrubbing state = "Scrubbing" // the volume may hold data
 	clean     state = "Clean"     // the pod has verified that it holds none
-	failed    state = "Failed"    // the volume may hold data; the scrub's objects are removed before another scrub
+	// failed means that the volume may hold data, and that the scrub's objects are removed before another scrub.
+	failed state = v1alpha1.RecyclingFailed
 )
 
 // record is the value of the annotation with the progress of a volume's recycling.

@@ -69,7 +69,7 @@ func (r *reconciler) note(ctx context.Context, v view, next step, why string) er
 	r.metrics.count(v, next)
 	if next == broke {
 		text := fmt.Sprintf("scrub %d of at most %d failed: %s", one.Failures, r.Attempts, why)
-		r.say(v, corev1.EventTypeWarning, "ScrubFailed", text)
+		r.say(v, corev1.EventTypeWarning, v1alpha1.ScrubFailed, text)
 	}
 	return nil
 }
