@@ -49,6 +49,10 @@ func (e *Engine) accept(s report.Source) error {
 	switch {
 	case s.Object == "": // An agent of an earlier version does not say.
 		return nil
+	case known.Object == unread && !s.IsNewest:
+		return fmt.Errorf("%w: this cannot be ruled out, because the note of the newest state in %s cannot be read, and "+
+			"nothing shows that generation %d of the object %s is the newest", report.ErrOlder,
+			filepath.Join(e.notes.dir, agentFolder), s.Generation, s.Object)
 	case isOlder && known.Object != "" && !s.IsNewest:
 		return fmt.Errorf("%w: this is generation %d of the object %s, and known is generation %d of the object %s",
 			report.ErrOlder, s.Generation, s.Object, known.Generation, known.Object)

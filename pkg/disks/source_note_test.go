@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -53,8 +54,9 @@ func TestDamagedSource(t *testing.T) {
 	}
 	must(t, os.WriteFile(path, []byte("{"), 0o600))
 	e, stop = b.start(t)
-	if err := (reader{"one", 6, false}).want(e); !errors.Is(err, report.ErrOlder) {
-		t.Errorf("a source that is not proven gets %v, want %v", err, report.ErrOlder)
+	err := (reader{"one", 6, false}).want(e)
+	if !errors.Is(err, report.ErrOlder) || !strings.Contains(err.Error(), filepath.Dir(path)) {
+		t.Errorf("a source that is not proven gets %v, want %v and the folder of the note", err, report.ErrOlder)
 	}
 	must(t, reader{"one", 6, true}.want(e))
 	must(t, reader{"one", 6, false}.want(e))
