@@ -15,11 +15,16 @@ type nodeLabels = map[string]string
 type reach struct {
 	nodes    []nodeLabels
 	labelled map[string]map[string][]nodeLabels // by key and value of a label; a key is added once a volume asks for it
-	compared int                                // number of comparisons of a volume with a node
+	canUse   func(*corev1.PersistentVolume, nodeLabels) bool
 }
 
 func newReach(nodes []nodeLabels) *reach {
-	return &reach{nodes: nodes, labelled: map[string]map[string][]nodeLabels{}}
+	return &reach{nodes: nodes, labelled: map[string]map[string][]nodeLabels{}, canUse: canUse}
+}
+
+// canUse reports whether a node can use the volume.
+func canUse(one *corev1.PersistentVolume, node nodeLabels) bool {
+	return storage.CheckNodeAffinity(one, node) == nil
 }
 
 // isReachable reports whether at least one node can use the volume.
@@ -27,10 +32,7 @@ func (r *reach) isReachable(one *corev1.PersistentVolume) bool {
 	if one.Spec.NodeAffinity == nil || one.Spec.NodeAffinity.Required == nil {
 		return true
 	}
-	canUse := func(node nodeLabels) bool {
-		r.compared++
-		return storage.CheckNodeAffinity(one, node) == nil
-	}
+	canUse := func(node nodeLabels) bool { return r.canUse(one, node) }
 	terms := one.Spec.NodeAffinity.Required.NodeSelectorTerms
 	for i := range terms {
 		for _, nodes := range r.candidates(&terms[i]) {
