@@ -33,8 +33,8 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// TestDashboardShowsControllers checks that the main metrics of the controllers have a panel.
-func TestDashboardShowsControllers(t *testing.T) {
+// TestDashboardShowsMainMetrics checks that the main metrics of the controllers and of a backend have a panel.
+func TestDashboardShowsMainMetrics(t *testing.T) {
 	var all strings.Builder
 	for _, panel := range readDashboard(t).Panels {
 		for _, target := range panel.Targets {
@@ -45,6 +45,8 @@ func TestDashboardShowsControllers(t *testing.T) {
 		"stowage_volumeset_volumes", "stowage_claim_bound_seconds", "stowage_recycler_scrubs_total",
 		"stowage_recycler_scrub_seconds", "stowage_recycler_longest_wait_seconds", "stowage_failover_nodes",
 		"stowage_failover_detachments_total", "stowage_orphans",
+		"aws_ebs_csi_api_request_duration_seconds_count", "aws_ebs_csi_api_request_duration_seconds_bucket",
+		"aws_ebs_csi_api_request_errors_total", "aws_ebs_csi_api_request_throttles_total",
 	} {
 		if !strings.Contains(all.String(), series) {
 			t.Errorf("no panel shows %s", series)

@@ -15,7 +15,8 @@
 //     SnapshotLister, GroupSnapshotter, Cloner, Lister, CapacityReporter, Modifier, Prover, HealthReporter,
 //     MachineReporter, PoolReporter and Topologist for the controller; Releaser, Limiter, Inspector and
 //     Locator for the node. Each implemented interface is advertised as a capability; there is no flag. Only
-//     an Export can do without both Attacher and Releaser: see Backend.Delete.
+//     an Export can do without both Attacher and Releaser: see Backend.Delete. A side that is a
+//     prometheus.Collector has metrics of its own storage, which the driver exports with its others.
 //  5. Add one line to pkg/backends/all.
 //  6. Call backendtest.Run from a test of about thirty lines. It checks every promise that this package
 //     makes in the comments of its interfaces. A backend that passes is complete.

@@ -68,6 +68,15 @@ func (m *Metrics) Operation(operation string, took time.Duration, err error) {
 	m.operations.WithLabelValues(operation, outcome).Observe(took.Seconds())
 }
 
+// watchBackend exports the metrics that the sides of a backend have of their own, with the labels of all others.
+func (m *Metrics) watchBackend(instance *backends.Instance) {
+	for _, side := range []any{instance.Controller, instance.Node} {
+		if own, ok := side.(prometheus.Collector); ok {
+			prometheus.WrapRegistererWith(m.labels, m.Registry).MustRegister(own)
+		}
+	}
+}
+
 // watchGivenUp exports how many calls into the kernel have not returned.
 func (m *Metrics) watchGivenUp(count func() int) {
 	m.Registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{

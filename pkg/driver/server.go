@@ -77,6 +77,7 @@ func NewServer(ctx context.Context, config Config) (*Server, error) {
 			translate(newAnswers()), bound(life), giveUp(), rescue(limits),
 			staying(func() *node.Service { return here }), sizes(), lock(keylock.New()),
 		))...)
+	config.Metrics.watchBackend(config.Instance)
 	decode := newDecoder(config.Definition, features)
 	csi.RegisterIdentityServer(s.grpc, &identity{config: config})
 	here, err := s.registerNode(ctx, config, decode)

@@ -32,6 +32,7 @@ type backend struct {
 	api    *ec2.Client // for reads: retries failures for a while
 	once   *ec2.Client // for changes: retries only requests that EC2 refused for their rate
 	pace   *pace.Pacer
+	sent   *requests // by both clients
 	began  time.Time // when the process began
 	log    *slog.Logger
 
@@ -60,15 +61,15 @@ type backend struct {
 
 func newBackend(driver string, config Config, log *slog.Logger) *backend {
 	t := config.Timing
-	b := &backend{driver: driver, config: config, log: log, began: time.Now()}
+	b := &backend{driver: driver, config: config, log: log, began: time.Now(), sent: newRequests()}
 	b.api = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
 		o.Retryer = again(t.Most / 10)
-		o.APIOptions = append(o.APIOptions, causes)
+		o.APIOptions = append(o.APIOptions, causes, b.sent.measure)
 	})
 	b.pace = pace.New(config.rateOf)
 	b.once = ec2.NewFromConfig(config.AWS, func(o *ec2.Options) {
 		o.Retryer = refusedOnly(t.Most)
-		o.APIOptions = append(o.APIOptions, b.paced, causes)
+		o.APIOptions = append(o.APIOptions, b.paced, causes, b.sent.measure)
 	})
 	const crowd = 100 * time.Millisecond // half of it for names, because a volume needs one look by name, not two
 	asked := batch.Options{Max: mostFiltered, Timeout: t.Read, Slow: t.Read / 10, Named: mentions}

@@ -97,7 +97,12 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 		return nil, err
 	}
 	b := newBackend(options.Driver, *config, options.Log)
-	return &backends.Instance{Controller: b, Node: newNode(b, self, imds), NodeID: self.ID}, nil
+	n := newNode(b, self, imds)
+	instance := &backends.Instance{Controller: b, Node: n, NodeID: self.ID}
+	if options.NodeOnly {
+		instance.Node = lone{n, b.sent}
+	}
+	return instance, nil
 }
 
 // load reads the SDK's configuration unless it is set. The region of a node is found out together with its instance.
