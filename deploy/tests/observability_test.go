@@ -47,6 +47,10 @@ func TestDashboardShowsMainMetrics(t *testing.T) {
 		"stowage_failover_detachments_total", "stowage_orphans",
 		"aws_ebs_csi_api_request_duration_seconds_count", "aws_ebs_csi_api_request_duration_seconds_bucket",
 		"aws_ebs_csi_api_request_errors_total", "aws_ebs_csi_api_request_throttles_total",
+		"aws_ebs_csi_exceeded_iops_seconds_total", "aws_ebs_csi_exceeded_tp_seconds_total",
+		"aws_ebs_csi_ec2_exceeded_iops_seconds_total", "aws_ebs_csi_ec2_exceeded_tp_seconds_total",
+		"aws_ebs_csi_read_io_latency_seconds_bucket", "aws_ebs_csi_write_io_latency_seconds_bucket",
+		"aws_ebs_csi_volume_queue_length",
 	} {
 		if !strings.Contains(all.String(), series) {
 			t.Errorf("no panel shows %s", series)

@@ -13,8 +13,8 @@
 //     never mounts it: the node pipeline proves, formats and mounts it for every backend alike.
 //  4. Implement the optional interfaces that the storage supports: Attacher, Expander, Snapshotter,
 //     SnapshotLister, GroupSnapshotter, Cloner, Lister, CapacityReporter, Modifier, Prover, HealthReporter,
-//     MachineReporter, PoolReporter and Topologist for the controller; Releaser, Limiter, Inspector and
-//     Locator for the node. Each implemented interface is advertised as a capability; there is no flag. Only
+//     MachineReporter, PoolReporter and Topologist for the controller; Releaser, Limiter, Inspector,
+//     Locator and Meter for the node. Each implemented interface is advertised as a capability; there is no flag. Only
 //     an Export can do without both Attacher and Releaser: see Backend.Delete. A side that is a
 //     prometheus.Collector has metrics of its own storage, which the driver exports with its others.
 //  5. Add one line to pkg/backends/all.

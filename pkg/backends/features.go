@@ -23,6 +23,7 @@ type Features struct {
 	Limit   Limiter
 	Inspect Inspector
 	Locate  Locator
+	Measure Meter
 }
 
 // Resolve finds out which optional interfaces an instance has. Either side may be nil.
@@ -46,6 +47,7 @@ func Resolve(controller Backend, node NodeBackend) Features {
 	f.Limit, _ = node.(Limiter)
 	f.Inspect, _ = node.(Inspector)
 	f.Locate, _ = node.(Locator)
+	f.Measure, _ = node.(Meter)
 	return f
 }
 
@@ -64,6 +66,7 @@ func (f Features) Names() []string {
 		{"list-snapshots", f.Snapshots != nil},
 		{"group-snapshot", f.Group != nil}, {"topology", f.Topologist != nil}, {"release", f.Release != nil},
 		{"limit", f.Limit != nil}, {"inspect", f.Inspect != nil}, {"locate", f.Locate != nil},
+		{"measure", f.Measure != nil},
 	} {
 		if feature.has {
 			names = append(names, feature.name)

@@ -29,6 +29,7 @@ type whole struct {
 	backends.Limiter
 	backends.Inspector
 	backends.Locator
+	backends.Meter
 }
 
 // TestResolveFindsEachFeature builds backends with one optional interface each.
@@ -114,6 +115,10 @@ func TestResolveFindsEachFeature(t *testing.T) {
 			nodeBackend
 			backends.Locator
 		}{}},
+		{"measure", nil, struct {
+			nodeBackend
+			backends.Meter
+		}{}},
 	} {
 		if have := backends.Resolve(row.controller, row.node).Names(); !slices.Equal(have, []string{row.name}) {
 			t.Errorf("a backend with one feature resolves to %q, want %q", have, row.name)
@@ -124,7 +129,7 @@ func TestResolveFindsEachFeature(t *testing.T) {
 func TestResolveTakesEitherSide(t *testing.T) {
 	both := backends.Resolve(whole{}, whole{}).Names()
 	controller, node := backends.Resolve(whole{}, nil).Names(), backends.Resolve(nil, whole{}).Names()
-	if len(controller) != 13 || len(node) != 4 || !slices.Equal(both, slices.Concat(controller, node)) {
+	if len(controller) != 13 || len(node) != 5 || !slices.Equal(both, slices.Concat(controller, node)) {
 		t.Errorf("both sides resolve to %q, the controller to %q, the node to %q", both, controller, node)
 	}
 	if none := backends.Resolve(nil, nil).Names(); len(none) != 0 {

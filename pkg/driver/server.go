@@ -144,6 +144,9 @@ func (s *Server) registerNode(ctx context.Context, config Config, decode decoder
 		watch := &storageWatch{inspect: volumes.StorageHealth, log: config.Log, count: config.Metrics.watchStorage()}
 		s.chores = append(s.chores, watch.run)
 	}
+	if s.features.Measure != nil {
+		config.Metrics.watchVolumes(config.NodeID, volumes.Measure)
+	}
 	s.ends = append(s.ends, volumes.Close)
 	csi.RegisterNodeServer(s.grpc, &nodeServer{decode: decode, volumes: volumes, delegate: config.DelegateFSGroup})
 	if s.features.Release != nil { // Otherwise a lost record leaves no trace of the use.

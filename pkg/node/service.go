@@ -60,6 +60,7 @@ type Service struct {
 	ledger    *ledger.Ledger
 	failures  failures
 	calls     *deadline.Calls // tracks calls that were given up and still run
+	silent    unmeasured
 	works     *background.Works[filesystem.Found]
 	shown     *mount.Propagation // nil where every user sees the mounts
 	limits    limits

@@ -35,6 +35,7 @@ type shelf struct {
 	stuck    error           // the error of Release
 	slow     chan struct{}   // Release waits for it, whatever its context says
 	waiting  atomic.Bool     // Release waits
+	measure  func(handle, device string) ([]backends.Measurement, error)
 }
 
 func (s *shelf) Source(_ context.Context, a backends.Attachment) (backends.Source, error) {
@@ -73,6 +74,10 @@ func (s *shelf) Release(_ context.Context, handle string) error {
 	s.released = append(s.released, handle)
 	delete(s.used, handle)
 	return nil
+}
+
+func (s *shelf) Measure(_ context.Context, handle, device string) ([]backends.Measurement, error) {
+	return s.measure(handle, device)
 }
 
 func (s *shelf) Limit(context.Context) (int64, error) { return 7, s.failure }

@@ -99,6 +99,12 @@ func (w *world) works(v *backends.Volume) map[string]func() error {
 		"limit":          func() error { return second(f.Limit.Limit(ctx)) },
 		"inspect":        func() error { return second(f.Inspect.Inspect(ctx)) },
 		"locate":         func() error { return second(f.Locate.Topology(ctx)) },
+		"measure": func() error {
+			if _, err := f.Measure.Measure(ctx, v.Handle, "/dev/null"); !backends.Is(err, backends.Unavailable) {
+				return backends.Errorf(backends.Unknown, "another device was measured for the volume: %v", err)
+			}
+			return nil
+		},
 	}
 }
 

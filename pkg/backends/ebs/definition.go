@@ -36,6 +36,8 @@ type Config struct {
 	Timing Timing `json:"-"`
 	// SysBlock is the directory in which the kernel shows block devices. NewConfig sets it to /sys/block.
 	SysBlock string `json:"-"`
+	// LogPage reads the statistics from the disk with the serial number, if it is not nil. It is not for users.
+	LogPage func(device, serial string) ([]byte, error) `json:"-"`
 }
 
 // Timing adapts the backend to EC2's pace.

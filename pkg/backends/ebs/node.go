@@ -119,7 +119,7 @@ func (n *node) disks() (disks []disk, err error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, backends.Errorf(backends.Unavailable, "reading the serial number of %s: %w", entry.Name(), err)
 		}
-		disks = append(disks, disk{entry.Name(), strings.Trim(string(serial), " \n\x00")})
+		disks = append(disks, disk{entry.Name(), trimmed(serial)})
 	}
 	return disks, nil
 }

@@ -29,7 +29,7 @@ func Wrap(instance *backends.Instance, m Manner) error {
 	f := backends.Resolve(instance.Controller, instance.Node)
 	all := offered{instance.Controller, f.Attach, f.Expand, f.Clone, f.Modify, f.List, f.Health, f.Machines, f.Snapshot,
 		f.Snapshots, f.Topologist}
-	c, n := &controller{offered: all, m: m}, node{instance.Node, f.Limit, f.Locate, m}
+	c, n := &controller{offered: all, m: m}, node{instance.Node, f.Limit, f.Locate, f.Measure, m}
 	has, wants := f.Names(), backends.Resolve(c, n).Names()
 	if !slices.Equal(has, wants) {
 		return fmt.Errorf("the backend offers %q, and not %q as a cloud's does", has, wants)

@@ -11,6 +11,7 @@ type node struct {
 	backends.NodeBackend
 	backends.Limiter
 	backends.Locator
+	backends.Meter
 	m Manner
 }
 
