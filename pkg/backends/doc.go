@@ -27,7 +27,9 @@
 //   - Every method honours its context: it returns soon after the context ends, with Busy or Unavailable.
 //   - A failure is an *Error with the most specific Kind that is true. A failure after which the volume may or may not
 //     exist is Busy or Unavailable, never another Kind. Any other Kind implies to the orchestrator that nothing was
-//     created, and the volume would leak.
+//     created, and the volume would leak. An error of the operating system without an Error around it has the Kind that
+//     KindOf returns, but a full disk is Unavailable in a call that creates something: only the backend knows whether
+//     it has created anything.
 //   - An item that exists but cannot be used now is Unusable, in every method that takes its name or its handle. In
 //     Create this comes before Exists and all other failures. The Kind is never NotFound, because a deletion would then
 //     have succeeded. Neither the name nor the handle is given to another item. Lists include the item with all that is

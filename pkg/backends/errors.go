@@ -29,7 +29,8 @@ func Errorf(kind Kind, format string, args ...any) error {
 	return failure.Errorf(kind, format, args...)
 }
 
-// KindOf returns the Kind of the outermost Error in err's chain, or Unknown if there is none.
+// KindOf returns the Kind of the outermost Error in err's chain. An error of the operating system without an Error
+// around it is Exhausted or Unavailable, if that is true of it wherever it occurs; all others are Unknown.
 func KindOf(err error) Kind { return failure.KindOf(err) }
 
 // Is reports whether err is a failure of the Kind.

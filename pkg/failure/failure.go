@@ -104,12 +104,13 @@ func Errorf(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// KindOf returns the Kind of the outermost Error in err's chain, or Unknown if there is none.
+// KindOf returns the Kind of the outermost Error in err's chain. An error of the operating system without an Error
+// around it is Exhausted or Unavailable, if that is true of it wherever it occurs; all others are Unknown.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
-	return Unknown
+	return byDefault(err)
 }
 
 // Is reports whether err is a failure of the Kind.

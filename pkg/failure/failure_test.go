@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"syscall"
 	"testing"
 
 	"github.com/stowage-csi/stowage/pkg/failure"
@@ -61,6 +62,15 @@ func TestKindOf(t *testing.T) {
 	}{
 		{"nil", nil, failure.Unknown},
 		{"a plain error", fs.ErrNotExist, failure.Unknown},
+		{"a full disk", fmt.Errorf("write: %w", syscall.ENOSPC), failure.Exhausted},
+		{"a full quota", &fs.PathError{Op: "write", Path: "/p", Err: syscall.EDQUOT}, failure.Exhausted},
+		{"a failing disk", &fs.PathError{Op: "read", Path: "/p", Err: syscall.EIO}, failure.Unavailable},
+		{"a read-only disk", syscall.EROFS, failure.Unavailable},
+		{"a missing file", &fs.PathError{Op: "open", Path: "/p", Err: syscall.ENOENT}, failure.Unavailable},
+		{"missing rights", syscall.EPERM, failure.Unknown},
+		{"a wrong argument", syscall.EINVAL, failure.Unknown},
+		{"a context that ended at a full disk", errors.Join(context.Canceled, syscall.ENOSPC), failure.Unknown},
+		{"an Error around a full disk", failure.Errorf(failure.Busy, "later: %w", syscall.ENOSPC), failure.Busy},
 		{"an ended context", context.Canceled, failure.Unknown},
 		{"an Error", inner, failure.NotFound},
 		{"an Error around another", outer, failure.Busy},

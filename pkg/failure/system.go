@@ -28,6 +28,19 @@ func OfSystem(err error) Kind {
 	return Unknown
 }
 
+// byDefault returns the Kind of an error that no code has classified. A kubelet gives up after any other Kind of
+// OfSystem, such as Denied, and only the caller of the operating system knows whether something was left behind. The
+// end of a context is the caller's doing, and stays Unknown.
+func byDefault(err error) Kind {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return Unknown
+	}
+	if kind := OfSystem(err); kind == Exhausted || kind == Unavailable {
+		return kind
+	}
+	return Unknown
+}
+
 // IsAny reports whether err is one of the kernel's errors.
 func IsAny(err error, errnos ...syscall.Errno) bool {
 	return slices.ContainsFunc(errnos, func(errno syscall.Errno) bool { return errors.Is(err, errno) })

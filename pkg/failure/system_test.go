@@ -38,3 +38,23 @@ func TestOf(t *testing.T) {
 		t.Error("the cause is not found")
 	}
 }
+
+// TestDefaultKindsAreNotFinal checks every error of the kernel without an Error around it: the kubelet retries after
+// these Kinds, and forgets the volume after most others (docs/design/014).
+func TestDefaultKindsAreNotFinal(t *testing.T) {
+	const most = 133 // errno(3): the highest number
+	seen := map[failure.Kind]int{}
+	for errno := syscall.Errno(1); errno <= most; errno++ {
+		kind := failure.KindOf(errno)
+		seen[kind]++
+		switch kind {
+		case failure.Unknown, failure.Exhausted, failure.Unavailable:
+		default:
+			t.Errorf("%v is %q without an Error around it, after which the kubelet may forget the volume", errno, kind)
+		}
+	}
+	if seen[failure.Exhausted] != 2 || seen[failure.Unavailable] < 10 {
+		t.Errorf("%d errors are %q and %d are %q, want 2 and at least 10", seen[failure.Exhausted], failure.Exhausted,
+			seen[failure.Unavailable], failure.Unavailable)
+	}
+}

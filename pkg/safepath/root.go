@@ -119,7 +119,8 @@ func (r Root) both(op, name string, to Root, target string,
 	err := r.within(op, name, func(from int, base string) error {
 		return to.within(op, target, func(dir int, end string) error { return do(from, base, dir, end) })
 	})
-	if cause, ok := errors.AsType[unix.Errno](err); ok && !failure.Is(err, failure.Unavailable) {
+	_, kinded := errors.AsType[*failure.Error](err)
+	if cause, ok := errors.AsType[unix.Errno](err); ok && !kinded {
 		return &os.LinkError{Op: op, Old: name, New: target, Err: cause}
 	}
 	return err

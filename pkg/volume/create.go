@@ -18,7 +18,7 @@ func (s *Service) Create(ctx context.Context, spec backends.Spec,
 
 func (s *Service) create(ctx context.Context, spec backends.Spec,
 	source backends.ContentSource) (*backends.Volume, error) {
-	made, err := observed(ctx, s, "create", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
+	made, err := creating(ctx, s, "create", spec.Name, func(ctx context.Context) (*backends.Volume, error) {
 		return s.fill(ctx, spec, source)
 	})
 	if !backends.Is(err, backends.Exists) && !backends.Is(err, backends.Denied) {

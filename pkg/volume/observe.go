@@ -18,6 +18,24 @@ func observed[T any](ctx context.Context, s *Service, operation, volume string,
 	return result, named(err, operation, volume)
 }
 
+// creating is observed for an operation that creates something.
+func creating[T any](ctx context.Context, s *Service, operation, name string,
+	run func(context.Context) (T, error)) (T, error) {
+	return observed(ctx, s, operation, name, func(ctx context.Context) (T, error) {
+		made, err := run(ctx)
+		return made, undecided(err)
+	})
+}
+
+// undecided makes a full disk Unavailable if the backend has not classified the error. Exhausted would be final for
+// csi-provisioner and csi-snapshotter, and only the backend knows whether it has created something before.
+func undecided(err error) error {
+	if _, kinded := errors.AsType[*backends.Error](err); kinded || !backends.Is(err, backends.Exhausted) {
+		return err
+	}
+	return backends.Errorf(backends.Unavailable, "%w", err)
+}
+
 func (s *Service) run(ctx context.Context, operation, volume string, run func(context.Context) error) error {
 	_, err := observed(ctx, s, operation, volume,
 		func(ctx context.Context) (struct{}, error) { return struct{}{}, run(ctx) })

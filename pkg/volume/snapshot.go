@@ -19,7 +19,7 @@ func (s *Service) createSnapshot(ctx context.Context, spec backends.SnapshotSpec
 	if snapshotter == nil {
 		return nil, unsupported("take snapshots")
 	}
-	made, err := observed(ctx, s, "create-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
+	made, err := creating(ctx, s, "create-snapshot", spec.Name, func(ctx context.Context) (*backends.Snapshot, error) {
 		return snapshotter.CreateSnapshot(ctx, spec)
 	})
 	if !backends.Is(err, backends.Exists) && !backends.Is(err, backends.Denied) {
@@ -85,7 +85,7 @@ func (s *Service) createGroup(ctx context.Context, spec backends.GroupSpec) (*ba
 	if grouper == nil {
 		return nil, unsupported("take group snapshots")
 	}
-	made, err := observed(ctx, s, "create-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
+	made, err := creating(ctx, s, "create-group", spec.Name, func(ctx context.Context) (*backends.Group, error) {
 		return grouper.CreateGroup(ctx, spec)
 	})
 	if !backends.Is(err, backends.Exists) && !backends.Is(err, backends.Denied) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 
@@ -135,7 +136,7 @@ func eraseMark(ctx context.Context, device *os.File, size int64) error {
 func noting(ctx context.Context, device *os.File, work func() error) error {
 	call := deadline.Call{Name: fmt.Sprintf("noting on %q whether it is being formatted", device.Name())}
 	err := deadline.Run(ctx, call, func(context.Context) error { return work() })
-	if err != nil && backends.KindOf(err) == backends.Unknown {
+	if _, kinded := errors.AsType[*backends.Error](err); err != nil && !kinded {
 		return backends.Errorf(backends.Unavailable, "%s: %w", call.Name, err)
 	}
 	return err

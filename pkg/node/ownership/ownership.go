@@ -150,9 +150,9 @@ func isBtrfs(root *os.File) bool {
 	return unix.Fstatfs(int(root.Fd()), &fs) == nil && fs.Type == unix.BTRFS_SUPER_MAGIC
 }
 
-// failure returns Unavailable for an error without a Kind: no other is possible here.
+// failure returns Unavailable for an error that has no Kind of its own: no other is possible here.
 func failure(path string, err error) error {
-	if err == nil || backends.KindOf(err) != backends.Unknown {
+	if _, kinded := errors.AsType[*backends.Error](err); err == nil || kinded {
 		return err
 	}
 	return backends.Errorf(backends.Unavailable, "applying the group to %s was cut short: %w", path, err)
