@@ -6,7 +6,8 @@
 //
 // # Writing a new backend
 //
-//  1. Copy pkg/backends/memory, the reference, to pkg/backends/<name>.
+//  1. Copy pkg/backends/sample, the smallest backend that keeps its volumes, to pkg/backends/<name>. Package memory is
+//     the reference for all other interfaces.
 //  2. Declare the StorageClass parameters as a struct with `param` tags (package params explains them)
 //     and return it from Definition.NewParameters. Parameters arrive decoded and validated.
 //  3. Implement Backend (four methods) and NodeBackend (one method). Source describes what to mount and
@@ -20,6 +21,11 @@
 //  5. Add one line to pkg/backends/all.
 //  6. Call backendtest.Run from a test of about thirty lines. It checks every promise that this package
 //     makes in the comments of its interfaces. A backend that passes is complete.
+//
+// Storage that is files on this machine uses package durable to survive a loss of power, package safepath to turn text
+// of others into paths, package tree to copy and remove what pods have written, package dirlock to keep a second
+// process out, and package background for work that is longer than a call. Storage behind a cloud's API uses the
+// packages below pkg/cloud. A list of pages has the tokens of package pagetoken.
 //
 // # What a backend promises
 //
