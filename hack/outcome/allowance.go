@@ -2,6 +2,7 @@ package outcome
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -16,8 +17,8 @@ type Allowance struct {
 }
 
 // ReadAllowances reads a list of tests, or nothing if the path is empty. Each line has the package, the test and the
-// reason, separated by blanks. TestX:7 allows seven skipped specs in the Ginkgo suite that TestX runs. A # begins a
-// comment line.
+// reason, separated by blanks. TestX:7 allows seven skipped specs in the Ginkgo suite that TestX runs, and TestX:* any
+// number, because TestX itself fails for a spec that may not be skipped. A # begins a comment line.
 func ReadAllowances(path string) ([]Allowance, error) {
 	if path == "" {
 		return nil, nil
@@ -52,8 +53,11 @@ func parseAllowance(line string) (Allowance, error) {
 		return a, nil
 	}
 	n, err := strconv.Atoi(number)
+	if number == "*" {
+		n, err = math.MaxInt, nil
+	}
 	if err != nil || n < 1 {
-		return Allowance{}, fmt.Errorf("%q: after the colon, want how many specs may be skipped", a.Test)
+		return Allowance{}, fmt.Errorf("%q: after the colon, want how many specs may be skipped, or * for any number", a.Test)
 	}
 	a.Test, a.Specs = name, n
 	return a, nil

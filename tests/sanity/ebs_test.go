@@ -3,7 +3,6 @@ package sanity
 import (
 	"context"
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -34,12 +33,7 @@ func ebsSetup(t testing.TB, access string) setup {
 		return instance, err
 	}
 	s := setup{name: "ebs " + access, definition: &definition, backend: "ebs", access: access, nodeID: region.NodeA,
-		mutable: map[string]string{"throughput": "200"}, skips: notReadOnly()}
-	maps.Copy(s.skips, map[string]string{
-		"GroupController":      "EC2 takes snapshots of several volumes of one instance only, whichever they are",
-		"GetCapacity":          "EC2 tells no capacity",
-		"NodeGetStorageHealth": "a node has no access to the cloud's API",
-	})
+		mutable: map[string]string{"throughput": "200"}}
 	if access == "mount" { // A mounted ext4 grows only with CAP_SYS_RESOURCE, which not every machine grants.
 		s.parameters = map[string]string{"csi.storage.k8s.io/fstype": "xfs"}
 	}

@@ -24,13 +24,7 @@ var (
 // nfsSetup returns the nfs backend with a share of one zone, on a real server if there is one.
 func nfsSetup(t testing.TB) setup {
 	s := setup{name: "nfs", backend: "nfs", access: "mount", mutable: map[string]string{"onDelete": "delete"},
-		skips: map[string]string{
-			"ControllerPublishVolume":      "shares need no attach step",
-			"ControllerUnpublishVolume":    "shares need no attach step",
-			"volume lifecycle":             "shares need no attach step",
-			"node max attach limit":        "shares have no attach limit",
-			"already published but is inc": "shares need no attach step",
-		}, parameters: map[string]string{"shareName": "zonal"}, topology: backends.Topology{"example.com/zone": "a"}}
+		parameters: map[string]string{"shareName": "zonal"}, topology: backends.Topology{"example.com/zone": "a"}}
 	configure := func(server, share string) string {
 		return fmt.Sprintf("shares: [{name: zonal, server: %q, share: %q, topology: {example.com/zone: a}}]", server, share)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/sample"
 	"github.com/stowage-csi/stowage/tests/inprocess"
 	"github.com/stowage-csi/stowage/tests/localpools"
 )
@@ -35,46 +35,35 @@ type setup struct {
 	nodeID     string // the default is the driver's own choice
 	parameters map[string]string
 	mutable    map[string]string
-	// skips are the specs that cannot run, by a part of their text, each with its reason.
-	skips map[string]string
+	features   backends.Features // of the backend, once it is open
 }
 
 func setups(t testing.TB) []setup {
-	noAttach := map[string]string{
-		"ControllerPublishVolume":      "local volumes need no attach step",
-		"ControllerUnpublishVolume":    "local volumes need no attach step",
-		"volume lifecycle":             "local volumes need no attach step",
-		"node max attach limit":        "local volumes have no attach limit",
-		"already published but is inc": "local volumes need no attach step",
-	}
+	smallest := sample.Definition()
 	memory := "maxVolumesPerNode: 16\n"
 	return []setup{
-		{name: "memory mount", backend: "memory", config: memory, access: "mount", skips: notReadOnly(),
+		{name: "memory mount", backend: "memory", config: memory, access: "mount",
 			mutable: map[string]string{"readAheadKiB": "512"}},
-		{name: "memory block", backend: "memory", config: memory, access: "block", skips: notReadOnly(),
+		{name: "memory block", backend: "memory", config: memory, access: "block",
 			mutable: map[string]string{"readAheadKiB": "512"}},
 		{
 			// A mounted ext4 grows only with CAP_SYS_RESOURCE, which not every machine grants.
-			name: "local image mount", backend: "local", access: "mount", skips: noAttach,
+			name: "local image mount", backend: "local", access: "mount",
 			parameters: map[string]string{"pool": "image", "csi.storage.k8s.io/fstype": "xfs"},
 			mutable:    map[string]string{"readAheadKiB": "512"},
 		},
 		{
-			name: "local image block", backend: "local", access: "block", skips: noAttach,
+			name: "local image block", backend: "local", access: "block",
 			parameters: map[string]string{"pool": "image"}, mutable: map[string]string{"readAheadKiB": "512"},
 		},
 		{
-			name: "local directory mount", backend: "local", config: localpools.YAML, access: "mount", skips: noAttach,
+			name: "local directory mount", backend: "local", config: localpools.YAML, access: "mount",
 			parameters: map[string]string{"pool": "directory"}, mutable: map[string]string{"onDelete": "delete"},
 		},
+		{name: "sample", definition: &smallest, backend: "sample", access: "mount"},
 		nfsSetup(t),
 		ebsSetup(t, "mount"), ebsSetup(t, "block"),
 	}
-}
-
-// notReadOnly returns the skips of a backend that attaches.
-func notReadOnly() map[string]string {
-	return map[string]string{"already published but is inc": "nothing is attached for reading only"}
 }
 
 var only = flag.String("only", "", "the backend to run over; by default all")
@@ -90,8 +79,9 @@ func chosen(t *testing.T) []setup {
 
 func TestSanity(t *testing.T) {
 	all := chosen(t)
-	for _, s := range all {
-		config := s.start(t)
+	for i, s := range all {
+		config, features := s.start(t)
+		all[i].features = features
 		ginkgo.Describe(s.name, func() { sanity.GinkgoTest(config) })
 	}
 	ginkgo.ReportAfterSuite("table", func(report ginkgo.Report) { table(t, all, report) })
@@ -99,7 +89,7 @@ func TestSanity(t *testing.T) {
 	ginkgo.RunSpecs(t, "csi-sanity")
 }
 
-func (s setup) start(t *testing.T) *sanity.TestConfig {
+func (s setup) start(t *testing.T) (*sanity.TestConfig, backends.Features) {
 	driver := inprocess.Start(t, inprocess.Options{Backend: s.backend, Definition: s.definition, Config: s.config,
 		NodeID: s.nodeID, Topology: s.topology})
 	config := sanity.NewTestConfig()
@@ -114,7 +104,7 @@ func (s setup) start(t *testing.T) *sanity.TestConfig {
 	config.TestNodeVolumeAttachLimit = true
 	config.DialOptions = append(config.DialOptions, grpc.WithUnaryInterceptor(sizeTopologies))
 	config.ControllerDialOptions = config.DialOptions
-	return &config
+	return &config, backends.Resolve(driver.Instance.Controller, driver.Instance.Node)
 }
 
 // sizeTopologies works around a defect of csi-sanity 5.6.0. It compares a snapshot's topology with the node's as Go
@@ -129,7 +119,7 @@ func sizeTopologies(ctx context.Context, method string, request, response any, c
 	return err
 }
 
-// table prints the result for each setup, and fails for a spec that was skipped without a reason.
+// table prints the result for each setup, and fails for a spec that was skipped although the backend has its feature.
 func table(t *testing.T, all []setup, report types.Report) {
 	fmt.Printf("\n%-24s %6s %6s %8s %8s\n", "csi-sanity over", "passed", "failed", "skipped", "pending")
 	for _, s := range all {
@@ -139,8 +129,8 @@ func table(t *testing.T, all []setup, report types.Report) {
 				continue
 			}
 			counts[spec.State]++
-			if spec.State == types.SpecStateSkipped && s.reason(spec.FullText()) == "" {
-				t.Errorf("%s was skipped without a reason: %s", spec.FullText(), spec.Failure.Message)
+			if spec.State == types.SpecStateSkipped && !maySkip(s.features, spec.FullText()) {
+				t.Errorf("%s was skipped, and the backend has %q: %s", spec.FullText(), s.features.Names(), spec.Failure.Message)
 			}
 		}
 		failed := counts[types.SpecStateFailed] + counts[types.SpecStatePanicked] + counts[types.SpecStateTimedout] +
@@ -148,13 +138,4 @@ func table(t *testing.T, all []setup, report types.Report) {
 		fmt.Printf("%-24s %6d %6d %8d %8d\n", s.name, counts[types.SpecStatePassed], failed,
 			counts[types.SpecStateSkipped], counts[types.SpecStatePending])
 	}
-}
-
-func (s setup) reason(text string) string {
-	for part, reason := range s.skips {
-		if strings.Contains(text, part) {
-			return reason
-		}
-	}
-	return ""
 }
