@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/container-storage-interface/spec/lib/go/csi"
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
@@ -39,10 +40,15 @@ func TestProbeAsksTheSocket(t *testing.T) {
 // started runs a driver until it answers at the endpoint. The returned function ends it.
 func started(t *testing.T, endpoint string, args ...string) (stop func()) {
 	t.Helper()
+	return startedBy(t, command(), endpoint, args...)
+}
+
+// startedBy is started for another command.
+func startedBy(t *testing.T, root *cobra.Command, endpoint string, args ...string) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		root := command()
 		root.SetArgs(args)
 		ended <- root.ExecuteContext(ctx)
 	}()
