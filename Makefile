@@ -247,12 +247,15 @@ generate: $(CONTROLLER_GEN) ## Write the files that are generated from the code.
 	cp deploy/kubernetes/crds/stowage.dev_*.yaml deploy/charts/stowage/crds/
 	$(GO) run ./hack/paramdoc > docs/parameters.md.new
 	mv docs/parameters.md.new docs/parameters.md
+	$(GO) run ./hack/valuedoc deploy/charts/stowage > docs/values.md.new
+	mv docs/values.md.new docs/values.md
 
 .PHONY: verify
 verify: lint $(CONTROLLER_GEN) ## Check all that needs no test: lint, formatting, generated files, go.mod.
 	$(LINTER) config verify
 	$(LINTER) fmt --diff ./...
 	$(GO) run ./hack/paramdoc | diff -u docs/parameters.md -
+	$(GO) run ./hack/valuedoc deploy/charts/stowage | diff -u docs/values.md -
 	hack/generated $(CONTROLLER_GEN)
 	$(GO) mod tidy -diff
 	cd tools && $(GO) mod tidy -diff
