@@ -23,17 +23,15 @@ func TestCommandsInPages(t *testing.T) {
 	}
 	file := regexp.MustCompile(`\bdeploy/[A-Za-z0-9._/-]*[A-Za-z0-9]`)
 	target := regexp.MustCompile("(?m)(?:^ *`?|&& )make ([a-z][a-z0-9-]*)")
-	for _, page := range markdown(t, root) {
-		for _, code := range append(blocksOf(t, page), spansOf(t, page)...) {
-			for _, path := range file.FindAllString(code, -1) {
-				if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-					t.Errorf("%s names %s: %v", page, path, err)
-				}
+	for place, code := range codeOf(t, root) {
+		for _, path := range file.FindAllString(code, -1) {
+			if _, err := os.Stat(filepath.Join(root, path)); err != nil {
+				t.Errorf("%s names %s: %v", place, path, err)
 			}
-			for _, found := range target.FindAllStringSubmatch(code, -1) {
-				if !slices.Contains(targets, found[1]) {
-					t.Errorf("%s names make %s, and the Makefile has no such target", page, found[1])
-				}
+		}
+		for _, found := range target.FindAllStringSubmatch(code, -1) {
+			if !slices.Contains(targets, found[1]) {
+				t.Errorf("%s names make %s, and the Makefile has no such target", place, found[1])
 			}
 		}
 	}
@@ -80,6 +78,21 @@ func TestFirstScreen(t *testing.T) {
 			t.Errorf("the first %d lines of README.md lack %q", screen, want)
 		}
 	}
+}
+
+// codeOf returns the lines of the blocks of all pages, and the code in the sentences of each page, by their places.
+func codeOf(t *testing.T, root string) map[string]string {
+	t.Helper()
+	code := map[string]string{}
+	for _, page := range markdown(t, root) {
+		code[page] = strings.Join(spansOf(t, page), "\n")
+		for _, b := range parts(t, page) {
+			for i, line := range strings.Split(b.text, "\n") {
+				code[b.place(i)] = line
+			}
+		}
+	}
+	return code
 }
 
 // blocksOf returns the blocks of code of a page.
