@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) {
 		main()
 		return
 	}
+	flag.Bool("update", false, "write docs/manager.md")
 	os.Exit(m.Run())
 }
 
