@@ -143,7 +143,8 @@ func (in install) roles() map[string]string {
 	return roles
 }
 
-// wanted returns the lines of the tables that apply to an installation, in the form of granted.
+// wanted returns the lines of the tables that apply to an installation, in the form of granted. Only local takes
+// snapshots of groups without being asked to.
 func (in install) wanted() (list []string) {
 	line := func(kind, name string, r right) {
 		list = append(list, fmt.Sprintf("%s %s: %s/%s %s", kind, name, r.group, r.resource, r.verbs))
@@ -159,7 +160,7 @@ func (in install) wanted() (list []string) {
 	}
 	for role, kind := range in.roles() {
 		for _, r := range rights() {
-			if r.role == role {
+			if r.role == role && (r.group != "groupsnapshot.storage.k8s.io" || in.backend == "local") {
 				line(kind, "stowage-"+in.backend+"-"+role, r)
 			}
 		}

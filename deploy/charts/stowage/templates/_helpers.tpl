@@ -12,6 +12,17 @@
 {{- define "stowage.capacity" -}}{{ if eq .Values.backend "local" }}true{{ end }}{{- end }}
 {{- define "stowage.nodeOnHost" -}}{{ if or (eq .Values.backend "nfs") .Values.node.hostNetwork }}true{{ end }}{{- end }}
 
+{{/* Whether csi-snapshotter takes snapshots of groups. Only local and nfs can, and nfs only where it is asked for. */}}
+{{- define "stowage.groups" -}}
+{{- $given := get .Values.sidecars.snapshotter "groups" -}}
+{{- $on := ternary (eq (toString $given) "true") (eq .Values.backend "local") (kindIs "bool" $given) -}}
+{{- if and .Values.sidecars.snapshotter.enabled (has .Values.backend (list "local" "nfs")) $on }}true{{ end -}}
+{{- end }}
+{{/* The argument by which it does, in the form of toJson. */}}
+{{- define "stowage.groupArgs" -}}
+{{ ternary (list "--feature-gates=CSIVolumeGroupSnapshot=true") list (eq (include "stowage.groups" .) "true") | toJson }}
+{{- end }}
+
 {{/* Fails where a value is given and is not what the backend needs. */}}
 {{- define "stowage.checkBackend" -}}
 {{- $attaches := eq (include "stowage.attaches" .) "true" -}}

@@ -1,0 +1,22 @@
+{{/* Fails where a class could not be served, or where nothing would serve it. */}}
+{{- define "stowage.checkClasses" -}}
+{{- $snapshotter := .Values.sidecars.snapshotter -}}
+{{- range $name := list "volumeSnapshotClasses" "volumeGroupSnapshotClasses" -}}
+{{- if and (get $.Values $name) (not $snapshotter.enabled) -}}
+{{- fail (printf "%s are given, and sidecars.snapshotter.enabled is false: nothing would take their snapshots" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if and (eq (toString (get $snapshotter "groups")) "true") (not (has .Values.backend (list "local" "nfs"))) -}}
+{{- fail (printf "sidecars.snapshotter.groups is true, and the backend %s takes no snapshots of groups: leave it out"
+      .Values.backend) -}}
+{{- end -}}
+{{- if and .Values.volumeGroupSnapshotClasses (not (include "stowage.groups" .)) -}}
+{{- fail (printf "volumeGroupSnapshotClasses are given, and this release of %s takes no snapshots of groups: %s"
+      .Values.backend (ternary "set sidecars.snapshotter.groups=true" "leave them out"
+      (has .Values.backend (list "local" "nfs")))) -}}
+{{- end -}}
+{{- if and .Values.volumeAttributesClasses (semverCompare "<1.34-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "volumeAttributesClasses are given, and Kubernetes is %s: they came with 1.34. Leave them out"
+      .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end }}
