@@ -4,7 +4,38 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	storagev1 "k8s.io/api/storage/v1"
 )
+
+// TestValuesOfClasses checks that a class can have labels, by which other programs choose it, and that a StorageClass
+// can be limited to places.
+func TestValuesOfClasses(t *testing.T) {
+	zone := []any{map[string]any{"matchLabelExpressions": []any{
+		map[string]any{"key": "topology.kubernetes.io/zone", "values": []any{"eu-central-1a"}}}}}
+	one := func() []any {
+		return []any{map[string]any{"name": "a", "labels": map[string]any{"b": "c"}, "annotations": map[string]any{"d": "e"},
+			"parameters": map[string]any{"f": "g"}}}
+	}
+	class, _ := one()[0].(map[string]any)
+	class["allowedTopologies"] = zone
+	values := map[string]any{"backend": "nfs", "storageClasses": []any{class}, "volumeSnapshotClasses": one(),
+		"volumeGroupSnapshotClasses": one(), "volumeAttributesClasses": one(), "sidecars": groups(true)}
+	objects := charted(t, values, false)
+	for _, kind := range []string{"StorageClass", "VolumeSnapshotClass", "VolumeGroupSnapshotClass",
+		"VolumeAttributesClass"} {
+		o := find(t, objects, kind+"/a")
+		typed(t, o)
+		if o.GetLabels()["b"] != "c" || o.GetAnnotations()["d"] != "e" {
+			t.Errorf("the %s has the labels %v and the annotations %v", kind, o.GetLabels(), o.GetAnnotations())
+		}
+	}
+	limited := typed(t, find(t, objects, "StorageClass/a")).(*storagev1.StorageClass)
+	if places := limited.AllowedTopologies; len(places) != 1 ||
+		!slices.Equal(places[0].MatchLabelExpressions[0].Values, []string{"eu-central-1a"}) {
+		t.Errorf("volumes of the class are allowed in %v", places)
+	}
+}
 
 func groups(on bool) map[string]any {
 	return map[string]any{"snapshotter": map[string]any{"groups": on}}
