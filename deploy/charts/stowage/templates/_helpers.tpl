@@ -139,14 +139,15 @@ checksum/config: {{ include "stowage.config" . | sha256sum }}
 {{- end }}
 {{- end }}
 
-{{/* Where EC2 is and who asks it, as far as the values say so. A variable that is there and empty would keep EKS's webhook from setting it. */}}
+{{/* Where EC2 is and who asks it, as far as the values say so. A variable that is there and empty would keep EKS's webhook from setting it.
+The keys can delete volumes: no node has them. Beside the values: "controller". */}}
 {{- define "stowage.awsEnv" -}}
 {{- if eq .Values.backend "ebs" }}
 {{- with .Values.ebs.region }}
 - name: AWS_REGION
   value: {{ . | quote }}
 {{- end }}
-{{- with .Values.ebs.credentialsSecret }}
+{{- if and .controller .Values.ebs.credentialsSecret }}
 {{- range $name, $key := dict "AWS_ACCESS_KEY_ID" "key_id" "AWS_SECRET_ACCESS_KEY" "access_key" }}
 - name: {{ $name }}
   valueFrom:
