@@ -20,3 +20,14 @@
       .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- end }}
+
+{{/* Fails where a port would be beyond the last. */}}
+{{- define "stowage.checkPorts" -}}
+{{- range $controller := list false true -}}
+{{- $shift := include "stowage.portShift" (dict "Values" $.Values "controller" $controller) | int -}}
+{{- if gt (add $.Values.metricsPort $shift) 65535 -}}
+{{- fail (printf "metricsPort is %d, and the backend %s also uses the port %d higher: choose %d at most"
+      (int $.Values.metricsPort) $.Values.backend $shift (sub 65535 $shift)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}

@@ -76,10 +76,17 @@ app.kubernetes.io/name: stowage
 app.kubernetes.io/part-of: stowage
 {{- end }}
 
-{{/* The controller of nfs is in its node's network, beside the node's pod: its ports are others. Beside the values: "controller". */}}
+{{/* A port on a node belongs to one process. The controller of nfs is in its node's network, beside the node's pod, and a pod of ebs
+may be beside both: each has ports of its own. Beside the values: "controller". */}}
 {{- define "stowage.onHost" -}}{{ if and .controller (eq .Values.backend "nfs") }}true{{ end }}{{- end }}
-{{- define "stowage.metricsPort" -}}{{ if include "stowage.onHost" . }}{{ add .Values.metricsPort 10 }}{{ else }}{{ .Values.metricsPort }}{{ end }}{{- end }}
-{{- define "stowage.healthPort" -}}{{ ternary 9819 9809 (eq (include "stowage.onHost" .) "true") }}{{- end }}
+{{- define "stowage.portShift" -}}
+{{- if include "stowage.onHost" . -}}10
+{{- else if and (not .controller) (eq .Values.backend "ebs") .Values.node.hostNetwork -}}20
+{{- else -}}0{{- end -}}
+{{- end }}
+{{- define "stowage.metricsPort" -}}{{ add .Values.metricsPort (include "stowage.portShift" . | int) }}{{- end }}
+{{- define "stowage.healthPort" -}}{{ add 9809 (include "stowage.portShift" . | int) }}{{- end }}
+{{- define "stowage.registrarPort" -}}{{ add 9814 (include "stowage.portShift" . | int) }}{{- end }}
 
 {{- define "stowage.podAnnotations" -}}
 kubectl.kubernetes.io/default-container: stowage
@@ -383,14 +390,14 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
   args:
     - --csi-address=/csi/csi.sock
     - --kubelet-registration-path={{ .Values.kubeletDir }}/plugins/{{ include "stowage.driver" . }}/csi.sock
-    - --http-endpoint=:9814
+    - --http-endpoint=:{{ include "stowage.registrarPort" . }}
     - --v={{ .Values.log.level }}
     {{- with .Values.sidecars.registrar.extraArgs }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
   ports:
     - name: registrar
-      containerPort: 9814
+      containerPort: {{ include "stowage.registrarPort" . }}
   livenessProbe:
     httpGet:
       path: /healthz
