@@ -60,3 +60,37 @@ func ports(owner map[int32]string, id string) (all []int32) {
 	}
 	return all
 }
+
+// TestPlacesOfShares checks that the nodes' pods get the places that the configured shares have, and no others: with
+// more or fewer, the driver would not start.
+func TestPlacesOfShares(t *testing.T) {
+	shares := func(topology map[string]any) map[string]any {
+		return map[string]any{"shares": []any{
+			map[string]any{"name": "a", "server": "b", "share": "/c", "topology": topology}}}
+	}
+	zone, zoned := []any{"zone"}, shares(map[string]any{"zone": "a"})
+	two := shares(map[string]any{"zone": "a", "rack": "b"})
+	for name, c := range map[string]struct {
+		backend string
+		nfs     map[string]any
+		args    []any
+		says    string // empty if it is rendered
+	}{
+		"of the share":     {"nfs", map[string]any{"topologyKeys": zone, "config": zoned}, nil, ""},
+		"of no share":      {"nfs", map[string]any{"topologyKeys": zone}, nil, "nfs.topologyKeys has zone"},
+		"unknown to nodes": {"nfs", map[string]any{"config": zoned}, nil, "the topology key zone"},
+		"one of two":       {"nfs", map[string]any{"topologyKeys": zone, "config": two}, nil, "the topology key rack"},
+		"two of two":       {"nfs", map[string]any{"topologyKeys": []any{"rack", "zone"}, "config": two}, nil, ""},
+		"as arguments":     {"nfs", map[string]any{"config": two}, []any{"--topology=rack=b,zone=a"}, ""},
+		"another backend":  {"ebs", map[string]any{"topologyKeys": zone}, nil, ""},
+	} {
+		values := map[string]any{"backend": c.backend, "nfs": c.nfs, "extraArgs": append([]any{}, c.args...)}
+		files, err := rendered(values, false)
+		if (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: rendered with %v, want %q in it", name, err, c.says)
+		}
+		if c.backend != "nfs" && strings.Contains(files["stowage/templates/node.yaml"], "--topology") {
+			t.Errorf("%s: the driver of %s would refuse the places of shares", name, c.backend)
+		}
+	}
+}

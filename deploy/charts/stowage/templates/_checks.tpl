@@ -31,3 +31,23 @@
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{/* Fails where the nodes' pods of nfs would not start: the driver takes the places that its shares have, and no others. */}}
+{{- define "stowage.checkPlaces" -}}
+{{- if eq .Values.backend "nfs" -}}
+{{- $keys := list -}}
+{{- range .Values.nfs.config.shares -}}
+{{- $keys = concat $keys (keys (.topology | default dict)) -}}
+{{- end -}}
+{{- range .Values.nfs.topologyKeys -}}
+{{- if not (has . $keys) -}}
+{{- fail (printf "nfs.topologyKeys has %s, and no share of nfs.config has a topology with this key: leave it out" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $keys -}}
+{{- if not (or (has . $.Values.nfs.topologyKeys) (contains "--topology" (join " " $.Values.extraArgs))) -}}
+{{- fail (printf "nfs.config has a share with the topology key %s, and no node would know its value: add it to nfs.topologyKeys" .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
