@@ -59,6 +59,25 @@ and the manager too where all nodes are new, or no taint ever goes.
 {{- toYaml $all -}}
 {{- end }}
 
+{{/* Where the pods of each node run: dict "root" $ "own" (a value). A virtual node runs no pod that mounts, and the pod of a set
+for all nodes would stay pending there. "hybrid" is a node of EKS outside of EC2. */}}
+{{- define "stowage.onMachines" -}}
+{{- with .own }}
+{{- toYaml . }}
+{{- else -}}
+nodeAffinity:
+  requiredDuringSchedulingIgnoredDuringExecution:
+    nodeSelectorTerms:
+      - matchExpressions:
+          - key: type
+            operator: NotIn
+            values: [virtual-kubelet]
+          - key: eks.amazonaws.com/compute-type
+            operator: NotIn
+            values: [fargate{{ if eq .root.Values.backend "ebs" }}, hybrid{{ end }}]
+{{- end }}
+{{- end }}
+
 {{/* Fails where a part of the manager is turned on and the manager is not: nothing would run, and nobody would know. */}}
 {{- define "stowage.checkManager" -}}
 {{- $manager := .Values.manager -}}

@@ -136,5 +136,6 @@ priorityClassName: system-node-critical
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
 nodeSelector: {{- toYaml .Values.local.nodeSelector | nindent 2 }}
+affinity: {{- include "stowage.onMachines" (dict "root" . "own" .Values.local.affinity) | nindent 2 }}
 tolerations: {{- toYaml .Values.local.tolerations | nindent 2 }}
 {{- end }}
