@@ -26,6 +26,8 @@ func factors() []factor {
 		{"metricsPort", []any{nil, 9816, 65530}},
 		{"hostPID", flag},
 		{"extraArgs", []any{nil, []any{"--trace-ratio=0"}}},
+		{"extraEnv", []any{nil, []any{map[string]any{"name": "AWS_REGION", "value": "us-east-1"}}}},
+		{"podLabels", []any{nil, map[string]any{"a": "b"}}},
 		{"node.hostNetwork", unsaid},
 		{"csiDriver.attachRequired", unsaid},
 		{"csiDriver.storageCapacity", unsaid},

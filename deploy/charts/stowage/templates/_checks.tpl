@@ -1,3 +1,26 @@
+{{/* Fails where a label or a variable would replace one of the chart. */}}
+{{- define "stowage.checkExtras" -}}
+{{- range $name, $value := .Values.podLabels -}}
+{{- if has $name (list "app.kubernetes.io/instance" "app.kubernetes.io/name" "app.kubernetes.io/part-of"
+      "app.kubernetes.io/component") -}}
+{{- fail (printf "podLabels has %s, by which the chart finds its pods: leave it out" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- $ours := list "NODE_NAME" "GOMEMLIMIT" -}}
+{{- if and (eq .Values.backend "ebs") .Values.ebs.region -}}
+{{- $ours = append $ours "AWS_REGION" -}}
+{{- end -}}
+{{- if and (eq .Values.backend "ebs") .Values.ebs.credentialsSecret -}}
+{{- $ours = concat $ours (list "AWS_ACCESS_KEY_ID" "AWS_SECRET_ACCESS_KEY") -}}
+{{- end -}}
+{{- range .Values.extraEnv -}}
+{{- if or (has .name $ours) (hasPrefix "TOPOLOGY_" .name) -}}
+{{- fail (printf "extraEnv has %s, which the chart sets, or which is there twice: leave it out" .name) -}}
+{{- end -}}
+{{- $ours = append $ours .name -}}
+{{- end -}}
+{{- end }}
+
 {{/* Fails where a class could not be served, or where nothing would serve it. */}}
 {{- define "stowage.checkClasses" -}}
 {{- $snapshotter := .Values.sidecars.snapshotter -}}

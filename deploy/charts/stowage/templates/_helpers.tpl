@@ -116,6 +116,12 @@ prometheus.io/scrape: "true"
 {{- end }}
 {{- end }}
 
+{{- define "stowage.podLabels" -}}
+{{- with .Values.podLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* What automounting would give to every container. */}}
 {{- define "stowage.apiVolume" -}}
 - name: api
@@ -182,6 +188,13 @@ The keys can delete volumes: no node has them. Beside the values: "controller". 
       key: {{ $key }}
 {{- end }}
 {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Variables of the driver in addition to those that the chart sets. */}}
+{{- define "stowage.extraEnv" -}}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 
@@ -475,6 +488,7 @@ A sidecar that speaks to the API server: dict "root" $ "name" … "port" … "ar
         fieldRef:
           fieldPath: spec.nodeName
     {{- include "stowage.heap" . | nindent 4 }}
+    {{- include "stowage.extraEnv" . | indent 4 }}
   {{- include "stowage.ports" . | nindent 2 }}
   {{- include "stowage.probes" . | nindent 2 }}
   terminationMessagePath: /run/termination-log
