@@ -20,7 +20,7 @@ func (e *engine) Clone(ctx context.Context, spec backends.Spec, source string) (
 }
 
 // fromVolume holds a volume whose contents are to be copied. A directory in use is InUse unless torn is true, because
-// its copy would not show one instant.
+// its copy would not show one instant. The copy has all that a node may have written, even if the record says less.
 func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*origin, error) {
 	v, err := e.stock.volumes.get(handle)
 	if err != nil {
@@ -37,8 +37,13 @@ func (e *engine) fromVolume(ctx context.Context, handle string, torn bool) (*ori
 				"stop what uses it, or accept that: by the parameter sourceInUse=copy of a StorageClass, or inUse=copy of a "+
 				"VolumeSnapshotClass", handle, e.node)
 	}
+	size, err := v.length(ctx)
+	if err != nil {
+		release()
+		return nil, err
+	}
 	return &origin{
-		storage: v.pool.storage, size: v.record.Load().size(), source: backends.ContentSource{Volume: handle}, pool: v.pool,
+		storage: v.pool.storage, size: size, source: backends.ContentSource{Volume: handle}, pool: v.pool,
 		data: v.data(), raw: v.record.Load().Raw, volume: v, release: release,
 	}, nil
 }

@@ -45,7 +45,11 @@ func (e *grouping) planGroup(ctx context.Context, handle string, spec backends.G
 	return plan[*group]{
 		work: "the copy of " + strings.Join(spec.Volumes, ", "), release: release,
 		make: func(ctx context.Context) (*group, error) {
-			return e.stock.makeGroup(ctx, e, e.newGroupRecord(handle, spec, volumes), volumes)
+			record, err := e.newGroupRecord(ctx, handle, spec, volumes)
+			if err != nil {
+				return nil, err
+			}
+			return e.stock.makeGroup(ctx, e, record, volumes)
 		},
 	}, nil
 }
@@ -102,13 +106,19 @@ func holdAll(ctx context.Context, volumes []*volume) (release func(), err error)
 	return release, nil
 }
 
-func (e *grouping) newGroupRecord(handle string, spec backends.GroupSpec, volumes []*volume) *groupRecord {
+// newGroupRecord returns the record of a group of the volumes, which the caller holds. Kinds: Unavailable.
+func (e *grouping) newGroupRecord(ctx context.Context, handle string, spec backends.GroupSpec,
+	volumes []*volume) (*groupRecord, error) {
 	record := &groupRecord{Version: recordVersion, Handle: handle, Name: spec.Name, CreatedAt: e.now().UTC().Round(0),
 		Fingerprint: spec.Fingerprint}
 	for i, v := range volumes {
-		member := e.newSnapshotRecord(memberHandle(handle, i), spec.Name+"/"+strconv.Itoa(i), v)
+		size, err := v.length(ctx)
+		if err != nil {
+			return nil, backends.Errorf(classify(err), "volume %q: %w", v.record.Load().Handle, err)
+		}
+		member := e.newSnapshotRecord(memberHandle(handle, i), spec.Name+"/"+strconv.Itoa(i), v, size)
 		member.CreatedAt = record.CreatedAt
 		record.Members = append(record.Members, *member)
 	}
-	return record
+	return record, nil
 }

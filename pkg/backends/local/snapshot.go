@@ -83,15 +83,15 @@ func (e *engine) planSnapshot(ctx context.Context, handle string, spec backends.
 	return plan[*snapshot]{
 		work: "the copy of " + spec.Volume, release: o.release,
 		make: func(ctx context.Context) (*snapshot, error) {
-			return e.stock.makeSnapshot(ctx, e, e.newSnapshotRecord(handle, spec.Name, o.volume), o)
+			return e.stock.makeSnapshot(ctx, e, e.newSnapshotRecord(handle, spec.Name, o.volume, o.size), o)
 		},
 	}, nil
 }
 
-func (e *engine) newSnapshotRecord(handle, name string, v *volume) *snapshotRecord {
+func (e *engine) newSnapshotRecord(handle, name string, v *volume, size int64) *snapshotRecord {
 	r := v.record.Load()
 	return &snapshotRecord{
-		Version: recordVersion, Handle: handle, Name: name, Type: r.Type, SizeBytes: r.size(),
+		Version: recordVersion, Handle: handle, Name: name, Type: r.Type, SizeBytes: size,
 		CreatedAt: e.now().UTC().Round(0), Volume: r.Handle, Raw: r.Raw,
 	}
 }
