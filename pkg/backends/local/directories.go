@@ -50,4 +50,4 @@ func (directories) extend(_ context.Context, v *volume, record *volumeRecord) er
 	return v.limit(record.SizeBytes)
 }
 
-func (directories) shrink(v *volume, before *volumeRecord) error { return v.limit(before.SizeBytes) }
+func (directories) shrink(v *volume, length int64) error { return v.limit(length) }

@@ -43,12 +43,16 @@ func (v *volume) expand(ctx context.Context, wanted backends.CapacityRange) (int
 	if err != nil {
 		return 0, err
 	}
+	length, err := v.length(ctx)
+	if err != nil {
+		return 0, err
+	}
 	if err := v.take(ctx, size); err != nil {
 		return 0, err
 	}
 	if err := v.grow(ctx, size); err != nil {
 		// If undoing it fails too, the intent stays in the record, and its promise in the ledger.
-		if undo := v.shrinkBack(r); undo != nil {
+		if undo := v.shrinkBack(r, length); undo != nil {
 			return 0, backends.Errorf(backends.Unavailable, "growing it was interrupted: %w", errors.Join(err, undo))
 		}
 		v.giveRest()
@@ -86,10 +90,11 @@ func (v *volume) finishGrowing(ctx context.Context) error {
 	return v.replaceRecord(&r)
 }
 
-// shrinkBack undoes a failed expansion. The node does not know about it, so nothing uses the end of the data. The
-// record gets its old contents; if the data could not be shrunk, the intent to grow stays in it.
-func (v *volume) shrinkBack(before *volumeRecord) error {
-	err := v.pool.storage.shrink(v, before)
+// shrinkBack undoes a failed expansion of data that had the length. The node does not know about it, so nothing uses
+// the end that was added. The record gets its old contents; if the data could not be shrunk, the intent to grow stays
+// in it.
+func (v *volume) shrinkBack(before *volumeRecord, length int64) error {
+	err := v.pool.storage.shrink(v, length)
 	if err != nil && v.pool.storage.recordsGrowth {
 		return err
 	}

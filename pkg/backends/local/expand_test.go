@@ -74,7 +74,7 @@ func (growingFails) extend(_ context.Context, v *volume, record *volumeRecord) e
 	return errors.Join(err, os.WriteFile(filepath.Join(v.dir, recordFile), data, 0o600), errors.New("it fails"))
 }
 
-func (growingFails) shrink(*volume, *volumeRecord) error { return errors.New("taking it back fails") }
+func (growingFails) shrink(*volume, int64) error { return errors.New("taking it back fails") }
 
 // A directory's data does not depend on the size in its record, so the record gets the old size back. An image stays as
 // large as it became: its record keeps the intent, and the next start completes it.
@@ -107,6 +107,42 @@ func TestFailedGrowthThatCannotBeTakenBack(t *testing.T) {
 				t.Errorf("the volume has %d bytes after a start, want %d", got.CapacityBytes, want.later)
 			}
 			f.promised(want.later)
+		})
+	}
+}
+
+// growingStops is a growth that fails once it has grown the data.
+type growingStops struct{ growth }
+
+func (g growingStops) extend(ctx context.Context, v *volume, record *volumeRecord) error {
+	return errors.Join(g.growth.extend(ctx, v, record), errors.New("it stops"))
+}
+
+// A failed expansion gives an image back the length that it had, not that of its record: a node uses all of it.
+func TestFailedExpandKeepsTheWholeImage(t *testing.T) {
+	for name, test := range map[string]struct{ size, from, length int64 }{
+		"as recorded":                {4 << 20, 0, 4 << 20},
+		"enlarged by hand":           {4 << 20, 0, 12 << 20},
+		"enlarged beyond the wanted": {4 << 20, 0, 20 << 20},
+		"an expansion was cut short": {8 << 20, 4 << 20, 6 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			v := f.create("image", "one")
+			f.rewrites(v.Handle, func(r *volumeRecord) { r.SizeBytes, r.ExpandingFromBytes = test.size, test.from })
+			must(t, os.Truncate(f.data(v.Handle), test.length))
+			failing := *f.in("image").storage
+			failing.growth = growingStops{failing.growth}
+			f.in("image").storage = &failing
+			_, err := f.Expand(t.Context(), v.Handle, backends.CapacityRange{RequiredBytes: 16 << 20})
+			hasKind(t, "Expand", err, backends.Unknown, "it stops")
+			info, err := os.Stat(f.data(v.Handle))
+			must(t, err)
+			if r := f.volumesRecord(v.Handle); info.Size() != test.length || r.SizeBytes != test.size ||
+				r.ExpandingFromBytes != test.from {
+				t.Errorf("the image has %d bytes, and its record %d from %d, want %+v", info.Size(), r.SizeBytes,
+					r.ExpandingFromBytes, test)
+			}
 		})
 	}
 }

@@ -78,13 +78,11 @@ func (images) extend(ctx context.Context, v *volume, record *volumeRecord) error
 	return growImage(ctx, v.data(), record.SizeBytes, record.Allocation)
 }
 
-// shrink does not touch an image that was already being grown before: its size is between the old and the new one.
-func (images) shrink(v *volume, before *volumeRecord) error {
-	if before.ExpandingFromBytes != 0 {
-		return nil
+// shrink leaves the length that the image had, whatever its record said: a node may use all of it.
+func (images) shrink(v *volume, length int64) error {
+	info, err := os.Stat(v.data())
+	if err != nil || info.Size() <= length {
+		return err
 	}
-	if info, err := os.Stat(v.data()); err == nil && info.Size() > before.SizeBytes {
-		return os.Truncate(v.data(), before.SizeBytes)
-	}
-	return nil
+	return os.Truncate(v.data(), length)
 }

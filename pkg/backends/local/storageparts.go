@@ -24,8 +24,8 @@ type content interface {
 type growth interface {
 	// extend gives a volume the size that the record says, durably. If it fails, the size is between old and new.
 	extend(ctx context.Context, v *volume, record *volumeRecord) error
-	// shrink undoes a failed extend. The record is the one from before it.
-	shrink(v *volume, before *volumeRecord) error
+	// shrink undoes a failed extend. The length is that of the data before it, in bytes.
+	shrink(v *volume, length int64) error
 }
 
 // accounts count the bytes that items take from their pool and the bytes that they already hold.
