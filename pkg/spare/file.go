@@ -15,20 +15,47 @@ import (
 const draftEnding = ".tmp"
 
 // Open opens the file, and creates it if it does not exist; its directory is the driver's own. If Open fails, for
-// example on a full disk, the returned Room has no room, but can still be used.
+// example on a full disk, the returned Room has no room, but can still be used. If the file could not be read, its
+// notes are unknown, and each method of the Room tries to read it again.
 func Open(path string) (*Room, error) {
 	r := &Room{path: path, notes: map[string]page{}}
-	data, err := rawfile.Read(path)
-	if errors.Is(err, os.ErrNotExist) || err == nil && len(data) != pages*pageSize {
-		data = make([]byte, pages*pageSize)
-		err = take(path, data)
-	}
-	if err != nil {
+	if err := r.open(); err != nil {
 		return r, fmt.Errorf("no room is kept for notes in %s: %w", path, err)
+	}
+	return r, nil
+}
+
+// open reads the file, or creates it.
+func (r *Room) open() error {
+	data, err := rawfile.Read(r.path)
+	isMissing := errors.Is(err, os.ErrNotExist)
+	r.unread = nil
+	if err != nil && !isMissing {
+		r.unread = err
+		return err
+	}
+	if isMissing || len(data) != pages*pageSize {
+		data = make([]byte, pages*pageSize)
+		if err := take(r.path, data); err != nil {
+			return err
+		}
 	}
 	r.made = true
 	r.read(data)
-	return r, nil
+	return nil
+}
+
+// known reads the file if that failed before: an unread note may say that a volume is in use. r.mu is held. Kinds:
+// Unavailable while the notes are unknown.
+func (r *Room) known() error {
+	if r.unread == nil {
+		return nil
+	}
+	if _ = r.open(); r.unread == nil { // Without a file there are no notes, even if it cannot be created.
+		return nil
+	}
+	return failure.Errorf(failure.Unavailable, "the notes of volumes in use in %s could not be read: mend the disk, or "+
+		"remove the file if nothing on the node uses a volume: %w", r.path, r.unread)
 }
 
 // take creates the file with all of its blocks.

@@ -15,22 +15,26 @@ const pages = 256
 // notes.
 type Room struct {
 	path string
-	made bool // whether there was room for it
 
-	mu    sync.Mutex
-	used  [pages]string   // the key of each page; empty for a free page
-	notes map[string]page // the latest note of each key
-	turn  uint64          // of the latest note
+	mu     sync.Mutex
+	made   bool            // whether there was room for it
+	unread error           // why the file could not be read; nil if its notes are known
+	used   [pages]string   // the key of each page; empty for a free page
+	notes  map[string]page // the latest note of each key
+	turn   uint64          // of the latest note
 }
 
 // Put writes the note of a key and replaces an earlier one. Kinds: Exhausted when there is no room for it; Unavailable
-// when it cannot be written, after which the note is the one before or the new one.
+// when the notes are unknown, or this one cannot be written, after which the note is the one before or the new one.
 func (r *Room) Put(key string, note []byte) error {
 	if r == nil {
 		return noRoom()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.known(); err != nil {
+		return err
+	}
 	if !r.made {
 		return noRoom()
 	}
@@ -70,6 +74,9 @@ func (r *Room) Drop(key string) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.known(); err != nil {
+		return err
+	}
 	delete(r.notes, key)
 	for at, whose := range r.used {
 		if whose != key {
@@ -82,28 +89,34 @@ func (r *Room) Drop(key string) error {
 	return nil
 }
 
-// Get returns the note of a key, or nil if there is none.
-func (r *Room) Get(key string) []byte {
+// Get returns the note of a key, or nil if there is none. Kinds: Unavailable when the notes are unknown.
+func (r *Room) Get(key string) ([]byte, error) {
 	if r == nil {
-		return nil
+		return nil, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.notes[key].note
+	if err := r.known(); err != nil {
+		return nil, err
+	}
+	return r.notes[key].note, nil
 }
 
-// Notes returns all notes by their keys.
-func (r *Room) Notes() map[string][]byte {
+// Notes returns all notes by their keys. Kinds: Unavailable when the notes are unknown.
+func (r *Room) Notes() (map[string][]byte, error) {
 	all := map[string][]byte{}
 	if r == nil {
-		return all
+		return all, nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.known(); err != nil {
+		return nil, err
+	}
 	for key, p := range r.notes {
 		all[key] = p.note
 	}
-	return all
+	return all, nil
 }
 
 func noRoom() error {

@@ -38,10 +38,12 @@ func has(t *testing.T, r *Room, want map[string]string) {
 	t.Helper()
 	for _, r := range []*Room{r, open(t, r.path)} {
 		notes := map[string]string{}
-		for key, note := range r.Notes() {
+		all, err := r.Notes()
+		must(t, err)
+		for key, note := range all {
 			notes[key] = string(note)
-			if have := string(r.Get(key)); have != string(note) {
-				t.Errorf("of %q there is %q and %q", key, have, note)
+			if have, err := r.Get(key); err != nil || string(have) != string(note) {
+				t.Errorf("of %q there is %q, %v, and %q", key, have, err, note)
 			}
 		}
 		if !maps.Equal(notes, want) {
@@ -62,8 +64,8 @@ func TestNotes(t *testing.T) {
 		must(t, r.Drop(hostile))
 		has(t, r, map[string]string{"other": "stays"})
 	}
-	if r.Get(hostile) != nil {
-		t.Error("there is a note that was dropped")
+	if note, err := r.Get(hostile); note != nil || err != nil {
+		t.Errorf("of a note that was dropped there is %q, %v", note, err)
 	}
 	if err := r.Put("other", make([]byte, pageSize)); !failure.Is(err, failure.Exhausted) {
 		t.Errorf("a long note: got %v, want Exhausted", err)
@@ -135,8 +137,10 @@ func TestFileIsNotWhole(t *testing.T) {
 		if err := none.Put("v", nil); !failure.Is(err, failure.Exhausted) {
 			t.Errorf("Put without room: got %v, want Exhausted", err)
 		}
-		if none.Get("v") != nil || len(none.Notes()) > 0 || none.Drop("v") != nil {
-			t.Error("without room there are notes")
+		note, err := none.Get("v")
+		notes, errNotes := none.Notes()
+		if err := errors.Join(err, errNotes, none.Drop("v")); err != nil || note != nil || len(notes) > 0 {
+			t.Errorf("without room there are notes %q and %q, %v", note, notes, err)
 		}
 	}
 	must(t, os.Remove(path))
@@ -145,6 +149,42 @@ func TestFileIsNotWhole(t *testing.T) {
 	if err := r.Put("v", nil); !failure.Is(err, failure.Unavailable) {
 		t.Errorf("Put without the file: got %v, want Unavailable", err)
 	}
+}
+
+// The notes of a file that cannot be read are unknown, until it can be read or is removed. They are not none.
+func TestFileThatCannotBeRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "spare")
+	must(t, open(t, path).Put("v", []byte("note")))
+	must(t, os.Rename(path, path+".kept"))
+	must(t, os.Symlink(path, path)) // Every look at it fails with ELOOP.
+	r, err := Open(path)
+	if !errors.Is(err, unix.ELOOP) {
+		t.Errorf("Open: got %v, want too many links", err)
+	}
+	_, errGet := r.Get("v")
+	_, errNotes := r.Notes()
+	for what, err := range map[string]error{
+		"Get": errGet, "Notes": errNotes, "Put": r.Put("w", []byte("other")), "Drop": r.Drop("v"),
+	} {
+		if !failure.Is(err, failure.Unavailable) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s: got %v, want Unavailable with %s", what, err, path)
+		}
+	}
+	must(t, os.Remove(path))
+	must(t, os.Rename(path+".kept", path))
+	has(t, r, map[string]string{"v": "note"})
+	must(t, r.Put("w", []byte("other")))
+	has(t, r, map[string]string{"v": "note", "w": "other"})
+
+	must(t, os.Remove(path))
+	must(t, os.Symlink(path, path))
+	r, err = Open(path)
+	if err == nil {
+		t.Error("a loop of links was opened")
+	}
+	must(t, os.Remove(path)) // as the error says
+	must(t, r.Put("w", []byte("new")))
+	has(t, r, map[string]string{"w": "new"})
 }
 
 func TestFullDisk(t *testing.T) {

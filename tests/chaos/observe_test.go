@@ -112,7 +112,11 @@ func notes(path string) map[string][]byte {
 		return nil // Opening it would create it.
 	}
 	room, _ := spare.Open(path) // Without the file there are no notes.
-	return room.Notes()
+	found, err := room.Notes()
+	if err != nil {
+		return map[string][]byte{path: []byte(err.Error())}
+	}
+	return found
 }
 
 // pool lists the files of the local backend, except those in a volume.

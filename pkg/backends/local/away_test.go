@@ -193,3 +193,23 @@ func TestUseThatIsNotKnown(t *testing.T) {
 	f.mend()
 	must(t, f.Delete(t.Context(), v.Handle))
 }
+
+// TestUseInARoomThatCannotBeRead has a note in the spare room, as of a volume that came into use on a full disk. While
+// the room cannot be read, the volume may be in use, so it cannot be deleted.
+func TestUseInARoomThatCannotBeRead(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("image", "one")
+	must(t, f.spareRoom.Put(v.Handle, []byte(f.boot)))
+	f.shut()
+	room := filepath.Join(f.options.DataDir, spareFile)
+	must(t, os.Rename(room, room+".kept"))
+	must(t, os.Symlink(room, room)) // Every look at it fails with ELOOP.
+	f.open()
+	f.isAway(v.Handle, room, "remove the file if nothing on the node uses a volume")
+	must(t, errors.Join(os.Remove(room), os.Rename(room+".kept", room)))
+	f.mend()
+	hasKind(t, "Delete of what is in use", f.Delete(t.Context(), v.Handle), backends.InUse, "node-1")
+	must(t, f.Release(t.Context(), v.Handle))
+	must(t, f.Delete(t.Context(), v.Handle))
+	f.holdsOnly()
+}

@@ -493,8 +493,8 @@ func TestFullDefaultInstallIsUsed(t *testing.T) {
 				must(t, f.Delete(t.Context(), handle))
 			}
 			f.holdsOnly()
-			if left := f.spareRoom.Notes(); len(left) > 0 {
-				t.Errorf("notes are left: %q", left)
+			if left, err := f.spareRoom.Notes(); err != nil || len(left) > 0 {
+				t.Errorf("notes are left: %q, %v", left, err)
 			}
 		})
 	}

@@ -63,7 +63,11 @@ func (e *engine) isInUse(v *volume) (inFolder, inData bool, err error) {
 	}
 	handle := v.record.Load().Handle
 	inData, err = note(handle).holds(e.usedNotes(), e.boot)
-	return inFolder, inData || string(e.spareRoom.Get(handle)) == e.boot, err
+	if err != nil {
+		return false, false, err
+	}
+	spared, err := e.spareRoom.Get(handle)
+	return inFolder, inData || string(spared) == e.boot, err
 }
 
 // forgetUsed removes the notes in the data directory.

@@ -41,7 +41,7 @@ func BootID() (string, error) {
 
 // Open loads the ledger in a directory that only the driver uses, and creates it if necessary. Records of another boot
 // are removed. A record for which the disk has no room goes to the spare room, unless that is nil. Kinds: Unavailable
-// when the directory or a file in it cannot be read.
+// when the directory, a file in it or the spare room cannot be read.
 func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Report, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot make the ledger's directory: %w", err)
@@ -54,7 +54,10 @@ func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Rep
 		store: store{dir, boot, room}, entries: map[string]entry{}, owners: map[string]string{}, left: map[string]bool{},
 	}
 	var report Report
-	later := l.loadRoom(&report)
+	later, err := l.loadRoom(&report)
+	if err != nil {
+		return nil, Report{}, err
+	}
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
 			return nil, Report{}, backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
@@ -115,10 +118,14 @@ func (l *Ledger) load(path string, report *Report) error {
 }
 
 // loadRoom reads the records in the spare room, and returns the files of their volumes. These files are older, and may
-// claim paths that other volumes have taken since.
-func (l *Ledger) loadRoom(report *Report) (later map[string]bool) {
+// claim paths that other volumes have taken since. Kinds: Unavailable when the room cannot be read.
+func (l *Ledger) loadRoom(report *Report) (later map[string]bool, err error) {
+	notes, err := l.store.room.Notes()
+	if err != nil {
+		return nil, err
+	}
 	later = map[string]bool{}
-	for volume, line := range l.store.room.Notes() {
+	for volume, line := range notes {
 		path := l.store.path(volume)
 		record, err := l.store.decode(path, line)
 		if err == nil {
@@ -137,7 +144,7 @@ func (l *Ledger) loadRoom(report *Report) (later map[string]bool) {
 		}
 		_ = l.store.room.Drop(volume) // If it stays, it is rejected again next time.
 	}
-	return later
+	return later, nil
 }
 
 // clash refuses a record with a path that another record has, which no ledger writes.

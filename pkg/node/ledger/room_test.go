@@ -130,6 +130,34 @@ func changeHands(t *testing.T, from, to string, full bool) {
 	}
 }
 
+// While the spare room cannot be read, a volume's file may be older than its record there. So neither counts.
+func TestRoomThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := roomy(t, dir, "boot")
+	put(t, l, sample("a").WithoutPublication("/target/a"))
+	if err := withoutRoom(t, l, "a", func() error { return l.Put(sample("a")) }); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "spare")
+	if err := errors.Join(os.Rename(path, path+".kept"), os.Symlink(path, path)); err != nil {
+		t.Fatal(err)
+	}
+	room, err := spare.Open(path)
+	if !errors.Is(err, unix.ELOOP) {
+		t.Fatalf("opening the room: %v, want too many links", err)
+	}
+	if _, _, err := Open(t.Context(), dir, "boot", room); !backends.Is(err, backends.Unavailable) ||
+		!strings.Contains(err.Error(), path) {
+		t.Errorf("a ledger whose room cannot be read: got %v, want Unavailable with %s", err, path)
+	}
+	if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
+		t.Fatal(err)
+	}
+	if again, _ := roomy(t, dir, "boot"); !reflect.DeepEqual(again.Get("a"), sample("a")) {
+		t.Errorf("the record in the room is read as %+v", again.Get("a"))
+	}
+}
+
 // A note in the spare room that is of another boot, or no record, is ignored and removed.
 func TestRoomIsCleared(t *testing.T) {
 	dir := t.TempDir()
