@@ -50,6 +50,13 @@ func (c *Calls) GivenUp() int {
 	return count
 }
 
+// UnderWay reports whether a call on the thing has not ended: its caller waits for it, or has given it up.
+func (c *Calls) UnderWay(on string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.under[on] != nil
+}
+
 // begin records a call, once no other on the same thing is under way. Kinds: Unavailable when the other was given up,
 // or the context ends first.
 func (c *Calls) begin(ctx context.Context, call Call) (*running, error) {

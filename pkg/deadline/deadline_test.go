@@ -99,8 +99,8 @@ func TestDoGivesUp(t *testing.T) {
 			func(context.Context) error { return nil })
 	}
 	wantKind(t, refused(), failure.Unavailable, "an earlier call (reading, begun at ", "was given up")
-	if n := calls.GivenUp(); n != 1 {
-		t.Errorf("%d were given up, want 1", n)
+	if n := calls.GivenUp(); n != 1 || !calls.UnderWay("pipe") || calls.UnderWay("reading") {
+		t.Errorf("%d were given up, want 1; one is under way: %t, want true", n, calls.UnderWay("pipe"))
 	}
 	if err := deadline.Run(calls.With(t.Context()), deadline.Call{Name: "another"},
 		func(context.Context) error { return nil }); err != nil {
@@ -115,8 +115,8 @@ func TestDoGivesUp(t *testing.T) {
 	for calls.GivenUp() != 0 {
 		pass(time.Millisecond)
 	}
-	if err := errors.Join(refused(), write.Close()); err != nil {
-		t.Error(err)
+	if err := errors.Join(refused(), write.Close()); err != nil || calls.UnderWay("pipe") {
+		t.Errorf("%v; a call is still under way: %t", err, calls.UnderWay("pipe"))
 	}
 }
 

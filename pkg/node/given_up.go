@@ -36,11 +36,20 @@ func (s *Service) detachTime(ctx context.Context) time.Duration {
 // takes down what it made. Until it has ended, no other operation changes the volume.
 func change[T any](ctx context.Context, s *Service, verb, volume string,
 	operation func(context.Context) (T, error)) (T, error) {
-	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: "volume " + volume, Grace: s.limits.grace}
+	call := deadline.Call{Name: fmt.Sprintf("%s volume %q", verb, volume), On: onVolume(volume), Grace: s.limits.grace}
 	return tracing.Run(s.calls.With(ctx), "node "+verb, func(ctx context.Context) (T, error) {
 		changed, err := deadline.Do(ctx, call, operation, nil)
 		return changed, failed(verb, volume, err)
 	})
+}
+
+// onVolume returns the key on which operations that change a volume exclude each other.
+func onVolume(volume string) string { return "volume " + volume }
+
+// changing reports whether an operation on the volume is under way, or was given up and has not ended, or whether its
+// background work goes on.
+func (s *Service) changing(volume string) bool {
+	return s.calls.UnderWay(onVolume(volume)) || s.works.Running(volume)
 }
 
 // act is change for an operation without a result.

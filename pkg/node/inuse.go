@@ -14,7 +14,7 @@ import (
 // comes back when the process restarts. CheckUnused is for a controller in the same process, whose backend may not know
 // of the use. The caller holds the volume's lock, so that no use begins before the volume is deleted.
 //
-// Kinds: InUse, naming the places.
+// Kinds: InUse, naming the places; Busy when work on the volume has not ended by the end of the context.
 func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 	record := s.ledger.Get(volume)
 	if record.Empty() {
@@ -22,6 +22,10 @@ func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 	}
 	places := s.placesOf(ctx, record)
 	if len(places) == 0 {
+		// A later volume with this handle must not get the outcome of work on this one.
+		if err := s.works.Stop(ctx, volume); err != nil {
+			return failed("delete", volume, err)
+		}
 		s.drop(ctx, ledger.Record{Volume: volume})
 		return nil
 	}
@@ -48,15 +52,16 @@ func (s *Service) placesOf(ctx context.Context, record ledger.Record) (places []
 	for _, target := range live {
 		places = append(places, "published at "+target)
 	}
-	if record.Staged != nil && s.mayBeStaged(ctx, *record.Staged) {
+	if record.Staged != nil && s.mayBeStaged(ctx, record.Volume, *record.Staged) {
 		places = append(places, "staged at "+record.Staged.Path)
 	}
 	return places
 }
 
-// mayBeStaged reports whether anything of a staging exists, or may exist.
-func (s *Service) mayBeStaged(ctx context.Context, staged ledger.Staging) bool {
-	if staged.Pending {
+// mayBeStaged reports whether anything of a staging exists, or may exist. Of a staging that was begun and not finished,
+// more may exist a moment later while anything still works on the volume. Otherwise the kernel knows what is left.
+func (s *Service) mayBeStaged(ctx context.Context, volume string, staged ledger.Staging) bool {
+	if staged.Pending && s.changing(volume) {
 		return true
 	}
 	mounted, err := mount.Mounted(ctx, placeOf(staged))

@@ -102,6 +102,7 @@ func TestStageIsTakenDownForLong(t *testing.T) {
 	w.shelf.slow = make(chan struct{})
 	err := w.until(w.shelf.waiting.Load, func(ctx context.Context) error { return w.service.Stage(ctx, staging) })
 	w.want(err, backends.Unavailable, "deep", "still being taken down")
+	w.want(w.service.CheckUnused(w.context(), "v"), backends.InUse, "staged at "+staging.StagingPath)
 	close(w.shelf.slow)
 	if !eventually(func() bool { return !w.shelf.Used(w.context(), "v") }) {
 		t.Error("the volume is in use still, though the taking down may go on")
