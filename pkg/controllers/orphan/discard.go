@@ -22,17 +22,15 @@ func (s *sweeper) discard(ctx context.Context, w world, confirmed []difference) 
 	if err := w.leaksAreRare(); err != nil {
 		return err
 	}
-	named, err := s.namedNow(ctx)
-	if err != nil {
-		return err
-	}
-	for _, d := range due {
-		if !named[d.handle] {
-			err = errors.Join(err, s.discardOne(ctx, d))
-		}
+	due, err := s.withoutSlots(w, due)
+	for _, d := range due[:min(len(due), discardsAtOnce)] {
+		err = errors.Join(err, s.discardOne(ctx, d))
 	}
 	return err
 }
+
+// discardsAtOnce is the maximum number of deletions in a sweep. Each reads all PersistentVolumes.
+const discardsAtOnce = 20
 
 // due returns the leaked volumes whose time is over and that are not attached. The previous sweep must have succeeded,
 // too.
@@ -49,7 +47,12 @@ func (s *sweeper) due(w world, confirmed []difference) (due []difference) {
 	return due
 }
 
+// discardOne deletes a leaked volume. It reads the PersistentVolumes right before, since one may have been created for
+// the volume while others were deleted.
 func (s *sweeper) discardOne(ctx context.Context, d difference) error {
+	if named, err := s.isNamedNow(ctx, d.handle); err != nil || named {
+		return err
+	}
 	if err := s.Deleter.Delete(ctx, d.handle); err != nil {
 		s.seen[d] = time.Now()
 		sentence := fmt.Sprintf("the volume %q, which no PersistentVolume names, could not be deleted, and is tried again "+
@@ -67,21 +70,21 @@ func (s *sweeper) discardOne(ctx context.Context, d difference) error {
 // namesAtOnce is the page size for reading PersistentVolumes past the cache.
 const namesAtOnce = 500
 
-// namedNow returns the handles that PersistentVolumes of the driver name now, past the cache.
-func (s *sweeper) namedNow(ctx context.Context) (map[string]bool, error) {
-	named, next := map[string]bool{}, ""
-	for {
+// isNamedNow reports whether a PersistentVolume of the driver names the volume now, past the cache.
+func (s *sweeper) isNamedNow(ctx context.Context, handle string) (bool, error) {
+	for next := ""; ; {
 		var list corev1.PersistentVolumeList
 		if err := s.live.List(ctx, &list, client.Limit(namesAtOnce), client.Continue(next)); err != nil {
-			return nil, fmt.Errorf("list PersistentVolumes before leaked volumes are deleted: %w", err)
+			return false, fmt.Errorf("list PersistentVolumes before the leaked volume %q is deleted: %w", handle, err)
 		}
 		for _, volume := range list.Items {
-			if source := volume.Spec.CSI; source != nil && source.Driver == s.Driver.Driver() {
-				named[source.VolumeHandle] = true
+			source := volume.Spec.CSI
+			if source != nil && source.Driver == s.Driver.Driver() && source.VolumeHandle == handle {
+				return true, nil
 			}
 		}
 		if next = list.Continue; next == "" {
-			return named, nil
+			return false, nil
 		}
 	}
 }

@@ -92,12 +92,14 @@ func TestLeakedVolumesThatStay(t *testing.T) {
 	inline := detachment("ebs.csi.example", difference{handle: "b", node: "one"}, "")
 	inline.Annotations = nil
 	for name, change := range map[string]func(s *scene){
-		"nobody asks for it":         func(s *scene) { s.DeleteAfter = 0 },
-		"it is attached":             func(s *scene) { s.storage.volumes[1].Nodes = []string{"id-1"} },
-		"it is attached elsewhere":   func(s *scene) { s.storage.volumes[1].Nodes = []string{"id-9"} },
-		"a VolumeAttachment has it":  func(s *scene) { s.create(inline) },
-		"a PersistentVolume has it":  func(s *scene) { s.create(volumeOf("b")) },
-		"the cache does not know it": func(s *scene) { s.live = fake.NewClientBuilder().WithObjects(volumeOf("b")).Build() },
+		"nobody asks for it":        func(s *scene) { s.DeleteAfter = 0 },
+		"it is attached":            func(s *scene) { s.storage.volumes[1].Nodes = []string{"id-1"} },
+		"it is attached elsewhere":  func(s *scene) { s.storage.volumes[1].Nodes = []string{"id-9"} },
+		"a VolumeAttachment has it": func(s *scene) { s.create(inline) },
+		"a PersistentVolume has it": func(s *scene) { s.create(volumeOf("b")) },
+		"the cache does not know it": func(s *scene) {
+			s.live = fake.NewClientBuilder().WithScheme(s.api.Scheme()).WithObjects(volumeOf("b")).Build()
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

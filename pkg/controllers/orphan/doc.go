@@ -27,8 +27,9 @@
 // to create the object fails. A pod that starts meanwhile waits.
 //
 // A leaked volume is deleted if the operator sets a time, once the process has seen it leaked for that long and it is
-// not attached. The PersistentVolumes are read past the cache just before. The driver must only list volumes of its own
-// cluster, and the volumes without a PersistentVolume must be few: if they are many, PersistentVolumes were lost.
+// not attached. The PersistentVolumes are read past the cache just before each deletion. A volume that may belong to an
+// open slot of a PersistentVolumeSet stays. The driver must only list volumes of its own cluster, and the volumes
+// without a PersistentVolume must be few: if they are many, PersistentVolumes were lost.
 //
 // # What makes it safe
 //
@@ -43,5 +44,6 @@
 // # Files
 //
 // plan.go compares, and is pure. sweep.go has the loop, and look.go reads the storage and Kubernetes. repair.go
-// detaches, and discard.go deletes volumes. report.go has metrics and events.
+// detaches, and discard.go deletes volumes. slots.go reads the slots of PersistentVolumeSets. report.go has metrics and
+// events.
 package orphan

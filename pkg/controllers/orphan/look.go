@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// look reads the storage and Kubernetes. PersistentVolumes are read before and after the storage, and attachments after
-// it. Changes in between can therefore hide differences, but not create false ones.
+// look reads the storage and Kubernetes. PersistentVolumes are read before and after the storage, slots and attachments
+// after it. Changes in between can therefore hide differences, but not create false ones.
 func (s *sweeper) look(ctx context.Context) (w world, err error) {
 	w.driver, w.listsNodes = s.Driver.Driver(), s.Driver.ListsNodes()
 	before, err := s.volumes(ctx)
@@ -26,6 +26,11 @@ func (s *sweeper) look(ctx context.Context) (w world, err error) {
 		return w, err
 	}
 	w.expected, w.named = expected(before), named(after)
+	if s.DeleteAfter > 0 {
+		if w.slots, err = s.openSlots(ctx); err != nil {
+			return w, err
+		}
+	}
 	if !w.listsNodes {
 		return w, nil
 	}

@@ -47,7 +47,8 @@ type world struct {
 	expected    map[string]string
 	named       map[string]string // names by handle of all PersistentVolumes, read after the storage
 	stored      []csiclient.Listed
-	listsNodes  bool // the storage lists where volumes are attached
+	slots       map[string]string // sets by the name of their open slots; read only if leaked volumes are deleted
+	listsNodes  bool              // the storage lists where volumes are attached
 	attachments []attachment
 	nodes       map[string][]string // names by the driver's ID of a node; a renamed node has two
 }

@@ -49,7 +49,7 @@ func Add(m ctrl.Manager, o Options) error {
 	}
 	s := &sweeper{
 		Options: o, cache: m.GetClient(), live: m.GetAPIReader(), events: m.GetEventRecorder("stowage-orphan"),
-		seen: memory{}, told: map[difference]bool{}, metrics: newMetrics(o.Driver.Driver()),
+		seen: memory{}, slots: map[string]time.Time{}, told: map[difference]bool{}, metrics: newMetrics(o.Driver.Driver()),
 	}
 	if err := s.metrics.register(registry.Registry); err != nil {
 		return err
@@ -81,6 +81,7 @@ type sweeper struct {
 	events  events.EventRecorder
 	metrics *metrics
 	seen    memory
+	slots   map[string]time.Time // since when each open slot of a PersistentVolumeSet has been seen
 	told    map[difference]bool
 	inRow   int // successful sweeps since the last failure
 }
@@ -116,7 +117,9 @@ func (s *sweeper) sweep(ctx context.Context) error {
 		return err
 	}
 	s.inRow++
-	confirmed := s.seen.confirm(w.compare(), time.Now(), s.Grace)
+	now := time.Now()
+	s.noteSlots(w.slots, now)
+	confirmed := s.seen.confirm(w.compare(), now, s.Grace)
 	s.report(ctx, confirmed)
 	return errors.Join(s.repairAll(ctx, w, confirmed), s.discard(ctx, w, confirmed))
 }

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
 )
 
@@ -30,6 +31,7 @@ type storage struct {
 	others  bool // it also lists volumes of other clusters
 	stuck   error
 	deleted []string
+	meet    func(handle string) // called when a volume has been deleted, if set
 }
 
 func (s *storage) Driver() string   { return "ebs.csi.example" }
@@ -40,6 +42,9 @@ func (s *storage) Delete(_ context.Context, handle string) error {
 	if s.stuck == nil {
 		s.deleted = append(s.deleted, handle)
 		s.volumes = slices.DeleteFunc(s.volumes, func(v csiclient.Listed) bool { return v.Handle == handle })
+		if s.meet != nil {
+			s.meet(handle)
+		}
 	}
 	return s.stuck
 }
@@ -71,7 +76,9 @@ func newScene(t *testing.T, objects ...client.Object) *scene {
 func newSceneWithout(t *testing.T, objects ...client.Object) *scene {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, storagev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{
+		corev1.AddToScheme, storagev1.AddToScheme, v1alpha1.AddToScheme,
+	} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +100,8 @@ func newSceneWithout(t *testing.T, objects ...client.Object) *scene {
 	})
 	s.sweeper = &sweeper{
 		Options: Options{Driver: s.storage, Log: slog.New(slog.DiscardHandler), Grace: time.Hour, Repair: true},
-		cache:   own, live: s.api, events: s.events, metrics: newMetrics("d"), seen: memory{}, told: map[difference]bool{},
+		cache:   own, live: s.api, events: s.events, metrics: newMetrics("d"), seen: memory{}, slots: map[string]time.Time{},
+		told: map[difference]bool{},
 	}
 	return s
 }
