@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -175,5 +176,43 @@ func TestRestoresOfFoundDisks(t *testing.T) {
 	if !is || binding.Spec.ParamRef.Selector.MatchLabels["stowage.dev/local-volumes"] != "true" ||
 		len(binding.Spec.ParamRef.Selector.MatchLabels) != 1 {
 		t.Errorf("the policy is bound to %+v, want the label by which the master knows its classes, and no other", found)
+	}
+}
+
+// TestRestoresOfOfferedDisks checks that no claim with a data source is created in a class in which found disks are
+// still offered, whatever became of the class, and that both installations look at the master's own objects.
+func TestRestoresOfOfferedDisks(t *testing.T) {
+	node := func(classes ...string) map[string]any {
+		var offers []any
+		for _, class := range classes {
+			offers = append(offers, map[string]any{"volume": "disk-1", "storageClassName": class})
+		}
+		return map[string]any{"metadata": map[string]any{"name": "node-1"}, "spec": map[string]any{"offers": offers}}
+	}
+	unseen := map[string]any{"metadata": map[string]any{"name": "node-1"}}
+	policy := policyOf(t, disksFolder, "stowage-disks-offers")
+	for name, s := range map[string]sourced{
+		"of a class of an offer":      {nil, claimOf("disks"), node("others", "disks"), true},
+		"by dataSourceRef":            {nil, claimOf("disks", withSourceRef), node("disks"), true},
+		"without a source":            {nil, claimOf("disks", withoutSource), node("disks"), false},
+		"of another class":            {nil, claimOf("other"), node("disks"), false},
+		"of a node without an offer":  {nil, claimOf("disks"), unseen, false},
+		"of a class in the old way":   {nil, claimOf("other", annotated("disks")), node("disks"), true},
+		"of another in the old way":   {nil, claimOf("disks", annotated("other")), node("disks"), false},
+		"that gets a class of offers": {claimOf(""), claimOf("disks"), node("disks"), true},
+		"that was there":              {claimOf("disks"), claimOf("disks"), node("disks"), false},
+		"without a class, and bound":  {claimOf(""), claimOf(""), node("disks"), false},
+	} {
+		t.Run(name, func(t *testing.T) { s.check(t, policy, "still offers found disks") })
+	}
+	chart := charted(t, map[string]any{"local": map[string]any{"mode": "cluster"}}, false)
+	for _, objects := range [][]object{kustomized(t, disksFolder), chart} {
+		binding := as[*admissionregistrationv1.ValidatingAdmissionPolicyBinding](t, objects,
+			"ValidatingAdmissionPolicyBinding/stowage-disks-offers")
+		ref, master := binding.Spec.ParamRef, as[*appsv1.Deployment](t, objects, disksMaster)
+		if ref.Namespace != master.Namespace || ref.Selector == nil ||
+			len(ref.Selector.MatchLabels)+len(ref.Selector.MatchExpressions) > 0 {
+			t.Errorf("the policy is bound to %+v, want all objects in the master's namespace %s", ref, master.Namespace)
+		}
 	}
 }

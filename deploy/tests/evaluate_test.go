@@ -130,6 +130,10 @@ func parameters(policy *admissionregistrationv1.ValidatingAdmissionPolicy) []map
 		lost := maps.Clone(named)
 		lost["status"] = map[string]any{"driver": "a"}
 		return []map[string]any{named, lost}
+	case kind.Kind == "NodeStorage":
+		offering := maps.Clone(named)
+		offering["spec"] = map[string]any{"offers": []any{map[string]any{"storageClassName": "a"}}}
+		return []map[string]any{named, offering}
 	case kind.Kind == "ServiceAccount":
 		return []map[string]any{named, scrubImage("i")}
 	}

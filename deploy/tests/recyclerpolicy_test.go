@@ -368,7 +368,7 @@ func TestMissingParameterStopsNobodyElse(t *testing.T) {
 // the last policy and never begins it again, so that the policy of a second installation would see old objects.
 func TestParametersAreWatched(t *testing.T) {
 	kinds := map[string]bool{"v1/ServiceAccount": true, "storage.k8s.io/v1/StorageClass": true,
-		"stowage.dev/v1alpha1/PersistentVolumeSet": true}
+		"stowage.dev/v1alpha1/NodeStorage": true, "stowage.dev/v1alpha1/PersistentVolumeSet": true}
 	seen := map[string]bool{}
 	for where, objects := range installations(t) {
 		for _, o := range objects {
