@@ -27,7 +27,7 @@ func (r *reconciler) change(ctx context.Context, v *view, a *actions) error {
 				return err
 			}
 			if len(a.refused) > before {
-				a.hold(v.storage, v1alpha1.VolumeName(pv.Annotations[v1alpha1.LocalVolumeAnnotation]))
+				a.hold(v.storage, volumeOf(pv, v.storage.Spec.Offers))
 			}
 		}
 	}

@@ -19,7 +19,7 @@ func (p *planner) judge(o *v1alpha1.VolumeOffer) {
 		p.ask = append(p.ask, o.PersistentVolume)
 	case pv == nil:
 		p.withoutObject(o)
-	case pv.Annotations[v1alpha1.LocalVolumeAnnotation] != string(o.Volume) || pv.Spec.Local == nil:
+	case !isOf(pv, o):
 		p.tell(pv, "NotOurs",
 			fmt.Sprintf("it bears the name of the offer of volume %s, and is of another: nothing is done about either",
 				o.Volume))

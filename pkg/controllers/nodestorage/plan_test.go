@@ -135,6 +135,9 @@ func ofAnother(pv *corev1.PersistentVolume) {
 	pv.Annotations[v1alpha1.LocalVolumeAnnotation] = "disk-2"
 }
 
+// unnamed removes the annotation with the name of the volume, as a person does by mistake.
+func unnamed(pv *corev1.PersistentVolume) { delete(pv.Annotations, v1alpha1.LocalVolumeAnnotation) }
+
 func files(v *view) { v.classes[0].VolumeMode = "" }
 
 // full adds the maximum number of deletions.
@@ -368,8 +371,16 @@ func TestPlan(t *testing.T) {
 			"tell Retained, write offer:disk-1:retained"},
 		"the same, written": {sights{offer(keeps, retained), volume("Released", kept, deleted)},
 			"release local-1, tell Retained"},
-		"deleted, and held by others":        {sights{offer(), volume("Released", deleted, loose)}, ""},
-		"of another disk, by a foreign hand": {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
+		"deleted, and held by others":          {sights{offer(), volume("Released", deleted, loose)}, ""},
+		"of another disk, by a foreign hand":   {sights{offer(), volume("Available", ofAnother)}, "tell NotOurs"},
+		"without its annotation":               {sights{offer(), volume("Bound", unnamed)}, ""},
+		"without its annotation, and released": {sights{offer(), volume("Released", unnamed)}, "remove local-1"},
+		"without its annotation, and deleted": {sights{offer(), volume("Released", unnamed, deleted), proven},
+			"write offer:disk-1 wipe:disk-1:zero:0a1b"},
+		"without its annotation, and wiped": {sights{offer(), volume("Released", unnamed, deleted),
+			deletion(mine, "Complete")}, "release local-1"},
+		"without an annotation, at another path":  {sights{offer(), volume("Available", unnamed, placed)}, "tell NotOurs"},
+		"without an annotation and the finalizer": {sights{offer(), volume("Available", unnamed, loose)}, "tell NotOurs"},
 		"retained, and named to be wiped": {sights{offer(keeps, retained), proven,
 			annotated(v1alpha1.ReclaimAnnotation, "disk-1")}, "occupy local-1, tell Retained"},
 		"retained and named to be wiped, by an old view": {sights{offer(keeps, retained), proven, stale,

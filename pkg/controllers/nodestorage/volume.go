@@ -87,6 +87,32 @@ func isFound(pv *corev1.PersistentVolume) (node string, ok bool) {
 	return node, node != "" && pv.Annotations[storage.AnnDynamicallyProvisioned] == v1alpha1.LocalVolumeProvisioner
 }
 
+// isOf reports whether a PersistentVolume with the name of an offer is of the offered volume. If a person has removed
+// the annotation, our finalizer and the path, which cannot be changed, decide: otherwise the object would never be
+// released, and its volume never be wiped.
+func isOf(pv *corev1.PersistentVolume, o *v1alpha1.VolumeOffer) bool {
+	if pv.Spec.Local == nil {
+		return false
+	}
+	if named := pv.Annotations[v1alpha1.LocalVolumeAnnotation]; named != "" {
+		return named == string(o.Volume)
+	}
+	return isHeld(pv) && pv.Spec.Local.Path == o.Path
+}
+
+// volumeOf returns the volume of a PersistentVolume. One without the annotation is of the offer with its name.
+func volumeOf(pv *corev1.PersistentVolume, offers []v1alpha1.VolumeOffer) v1alpha1.VolumeName {
+	if named := pv.Annotations[v1alpha1.LocalVolumeAnnotation]; named != "" {
+		return v1alpha1.VolumeName(named)
+	}
+	for _, o := range offers {
+		if o.PersistentVolume == pv.Name {
+			return o.Volume
+		}
+	}
+	return ""
+}
+
 // reserved returns a copy of an unclaimed PersistentVolume whose claimRef names a nonexistent claim. Kubernetes calls
 // it Released and binds it to no claim, not even to one that names it.
 func reserved(pv *corev1.PersistentVolume, namespace string) *corev1.PersistentVolume {
