@@ -18,6 +18,8 @@
 //     ended. A pod that still runs could scrub the data of the next tenant.
 //   - A volume that may be mounted is never scrubbed: VolumeAttachments, the kubelets' volumes in use, and pods are
 //     read past any cache. Without an attach step, all nodes that could mount the volume must be Ready.
+//   - A volume is never scrubbed while another PersistentVolume may show its storage. Before the scrub pod is created,
+//     and before the volume is given back, these are read past the cache: one may have been created meanwhile.
 //   - A local volume is also taken, and given back, only once its node has reported that it does not use it. A pod that
 //     was deleted by force may write on without its object. The report must answer the present record.
 //   - A volume is given back only after its own scrub pod succeeded and nobody deleted the pod, and only while the

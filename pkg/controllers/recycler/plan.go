@@ -147,9 +147,17 @@ func (v view) scrub() (step, string) {
 	case v.claim.Status.Phase != corev1.ClaimBound:
 		return wait, fmt.Sprintf("the scrub claim %s/%s is not bound yet", v.claim.Namespace, v.claim.Name)
 	case v.pod == nil:
-		return makePod, ""
+		return v.erase()
 	}
 	return v.judge()
+}
+
+// erase creates the scrub pod, unless a PersistentVolume that was created meanwhile has the same storage.
+func (v view) erase() (step, string) {
+	if reason := v.users.elsewhere(v.volume); reason != "" {
+		return wait, reason
+	}
+	return makePod, ""
 }
 
 // judge evaluates the state of the scrub pod.

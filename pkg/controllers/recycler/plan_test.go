@@ -156,6 +156,8 @@ func TestPlan(t *testing.T) {
 			""},
 		"used meanwhile": {begun(scrubbing, noPod, unpointed, usedBy()), wait, "tenant/user"},
 		"no pod yet":     {begun(scrubbing, noPod), makePod, ""},
+		"no pod yet, and shared": {begun(scrubbing, noPod, other(newVolume().Spec.PersistentVolumeSource)), wait,
+			"other may show the same storage"},
 		"the claim is not bound": {begun(scrubbing, noPod,
 			func(v *view) { v.claim.Status.Phase = corev1.ClaimPending }), wait, "not bound"},
 		"the claim was deleted": {begun(scrubbing, func(v *view) { v.claim = nil }), broke,

@@ -31,10 +31,10 @@ func dependsOnUsers(next step) bool {
 
 // readUsers reads the possible users of a volume, and stops at the first. Pods are read after the claim and before the
 // nodes: a pod that is gone before its claim, or before its node's report, is no user. For a scrub pod it reads only
-// the cluster's lists, which show where the volume can be mounted.
+// the cluster's lists, which show where the volume can be mounted, and who else has its storage.
 func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVolume, next step) (u users, err error) {
 	if next == makePod {
-		err = r.readCluster(ctx, &u)
+		err = r.readRest(ctx, &u, volume, next)
 		return u, err
 	}
 	ref := volume.Spec.ClaimRef
@@ -58,13 +58,52 @@ func (r *reconciler) readUsers(ctx context.Context, volume *corev1.PersistentVol
 	if before, found := r.recently(u, volume); found {
 		return before, nil
 	}
-	if err := r.readCluster(ctx, &u); err != nil {
-		return u, err
-	}
-	var volumes corev1.PersistentVolumeList // They belong to the cache and must not be changed.
-	err = r.cache.List(ctx, &volumes, client.UnsafeDisableDeepCopy)
-	u.volumes = volumes.Items
+	err = r.readRest(ctx, &u, volume, next)
 	return u, err
+}
+
+// readRest reads the lists of the whole cluster.
+func (r *reconciler) readRest(ctx context.Context, u *users, volume *corev1.PersistentVolume, next step) error {
+	if err := r.readCluster(ctx, u); err != nil {
+		return err
+	}
+	return r.readVolumes(ctx, u, volume, next)
+}
+
+// readVolumes reads the PersistentVolumes that may show the same storage. Those in the cache are a reason to wait. The
+// cache may be behind, so they are no reason to erase or hand over the storage: before these steps it also reads past
+// the cache.
+func (r *reconciler) readVolumes(ctx context.Context, u *users, volume *corev1.PersistentVolume, next step) error {
+	var volumes corev1.PersistentVolumeList // They belong to the cache and must not be changed.
+	if err := r.cache.List(ctx, &volumes, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	u.volumes = volumes.Items
+	if next != makePod && next != giveBack || u.elsewhere(volume) != "" {
+		return nil
+	}
+	return r.readTwins(ctx, u, volume)
+}
+
+// volumesAtOnce is the page size for reading PersistentVolumes past the cache.
+const volumesAtOnce = 500
+
+// readTwins reads past the cache until a page has a PersistentVolume that may show the same storage, and returns that
+// page in u.
+func (r *reconciler) readTwins(ctx context.Context, u *users, volume *corev1.PersistentVolume) error {
+	for next := ""; ; {
+		var page corev1.PersistentVolumeList
+		if err := r.live.List(ctx, &page, client.Limit(volumesAtOnce), client.Continue(next)); err != nil {
+			return err
+		}
+		if (users{volumes: page.Items}).elsewhere(volume) != "" {
+			u.volumes = page.Items
+			return nil
+		}
+		if next = page.Continue; next == "" {
+			return nil
+		}
+	}
 }
 
 // recently adds the recent lists to the users, and reports whether the volume has a user then.

@@ -2,6 +2,7 @@ package recycler
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -12,7 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
 // waiting returns a recycler with number waiting volumes and these objects, its clock, and the number of lists of nodes
@@ -114,4 +118,52 @@ func TestPausesGrow(t *testing.T) {
 	if got := waitsFor(t, r, "v"); got != pause {
 		t.Errorf("for another reason the next look is after %s, want %s", got, pause)
 	}
+}
+
+// TestVolumeThatIsSharedMeanwhile checks that a volume is neither scrubbed nor given back while another
+// PersistentVolume, of which the cache does not know yet, shows the same storage.
+func TestVolumeThatIsSharedMeanwhile(t *testing.T) {
+	for _, at := range []state{scrubbing, clean} {
+		claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: ownNamespace, Name: "scrub",
+			UID: "scrub-uid", Labels: map[string]string{v1alpha1.RecyclingAnnotation: "v-uid"}}}
+		claim.Status.Phase = corev1.ClaimBound
+		r, v, _ := telling(t, record{Name: "scrub", State: at, Claim: "scrub-uid"}, interceptor.Funcs{}, claim)
+		v.Spec.ClaimRef = &corev1.ObjectReference{Namespace: ownNamespace, Name: "scrub", UID: "scrub-uid"}
+		if err := r.write.Update(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+		r.cache = fake.NewClientBuilder().WithScheme(r.write.Scheme()).WithObjects(v.DeepCopy()).Build()
+		twin := newVolume()
+		twin.Name, twin.UID = "twin", "twin-uid"
+		if err := r.write.Create(t.Context(), twin); err != nil {
+			t.Fatal(err)
+		}
+		if scrubs, isFree := steps(t, r); scrubs > 0 || isFree {
+			t.Errorf("%s, and shared: there are %d scrub pods, and the volume is given back: %t", at, scrubs, isFree)
+		}
+		if err := r.write.Delete(t.Context(), twin); err != nil {
+			t.Fatal(err)
+		}
+		if scrubs, isFree := steps(t, r); (scrubs > 0) != (at == scrubbing) || isFree != (at == clean) {
+			t.Errorf("%s, and shared no more: there are %d scrub pods, and the volume is given back: %t", at, scrubs, isFree)
+		}
+	}
+}
+
+// steps takes some steps with the volume v. It returns the number of scrub pods, and whether the volume names no claim.
+func steps(t *testing.T, r *reconciler) (scrubs int, isFree bool) {
+	t.Helper()
+	key := types.NamespacedName{Name: "v"}
+	for range 4 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: key}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var pods corev1.PodList
+	v := &corev1.PersistentVolume{}
+	err := errors.Join(r.live.List(t.Context(), &pods, client.InNamespace(ownNamespace)), r.live.Get(t.Context(), key, v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(pods.Items), v.Spec.ClaimRef == nil
 }
