@@ -3,6 +3,7 @@ package recycler
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -37,9 +38,17 @@ func (r *reconciler) isNoted(ctx context.Context, v *corev1.PersistentVolume) bo
 	return err == nil && list != nil && slices.Contains(listedClasses(list), classKey(v))
 }
 
+// errComma is the error for a class that the list cannot have. Only the annotation can name it: the API server checks
+// the field.
+var errComma = errors.New("no StorageClass has a name with a comma: remove the annotation " +
+	corev1.BetaStorageClassAnnotation + " from the PersistentVolume, or write the name of its class there")
+
 // noteClass notes that the class of a volume may have recycled volumes, before claims can bind to the volume. Only a
 // person removes a class again.
 func (r *reconciler) noteClass(ctx context.Context, v *corev1.PersistentVolume) error {
+	if strings.Contains(classKey(v), ",") {
+		return errComma
+	}
 	list, err := r.classes(ctx)
 	if err != nil {
 		return err

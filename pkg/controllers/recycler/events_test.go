@@ -205,6 +205,38 @@ func TestClassThatIsNotNoted(t *testing.T) {
 	}
 }
 
+// TestClassWithAComma checks that a class that the list cannot have is not written there, with each look once more, and
+// that its volume is not given back: the policy would not keep clones and restores from it.
+func TestClassWithAComma(t *testing.T) {
+	r, volume, told := given(t, "fast", interceptor.Funcs{})
+	v := &corev1.PersistentVolume{}
+	if err := r.live.Get(t.Context(), volume, v); err != nil {
+		t.Fatal(err)
+	}
+	metav1.SetMetaDataAnnotation(&v.ObjectMeta, corev1.BetaStorageClassAnnotation, "fast,slow")
+	if err := r.write.Update(t.Context(), v); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: volume}); !errors.Is(err, errComma) {
+			t.Errorf("the look ends with %v, want %v", err, errComma)
+		}
+	}
+	list, err := r.classes(t.Context())
+	if err != nil || list != nil && len(listedClasses(list)) > 0 {
+		t.Errorf("noted are %v (%v), want none", list, err)
+	}
+	if err := r.live.Get(t.Context(), volume, v); err != nil || v.Spec.ClaimRef == nil {
+		t.Errorf("the volume is given back (%v)", err)
+	}
+	if len(told) != 1 {
+		t.Fatalf("there are %d events, want 1", len(told))
+	}
+	if text := <-told; !strings.HasPrefix(text, "Warning ClassNotNoted ") || !strings.Contains(text, `"fast,slow"`) {
+		t.Error(text)
+	}
+}
+
 // TestScrubThatWaits checks that one event says what a volume waits for after its scrub has begun, if the wait is not
 // short: for a node that is gone for good a person must act. A running scrub causes no event.
 func TestScrubThatWaits(t *testing.T) {
