@@ -64,6 +64,8 @@ func plan(v view) (step, string) {
 		return nothing, ""
 	}
 	switch {
+	case v.volume.Spec.ClaimRef == nil && !v.noted:
+		return v.noteFreed()
 	case v.record == nil:
 		return v.start()
 	case v.record.State == scrubbing:
@@ -99,13 +101,18 @@ func (v view) isPointed() bool {
 	return v.record != nil && v.record.Claim != "" && ref != nil && ref.UID == v.record.Claim
 }
 
-// start begins a scrub once the volume is unused. An unbound volume may have been given back by a recycler that noted
-// no class.
+// noteFreed notes the class of an unbound volume. A recycler that noted no class may have given it back, or a person
+// may have freed it at any point of a scrub. The scrub's objects are deleted before: that must not depend on the list.
+func (v view) noteFreed() (step, string) {
+	if next, why := v.dismantle(); next != nothing && next != wait {
+		return next, why
+	}
+	return noteClass, ""
+}
+
+// start begins a scrub once the volume is unused.
 func (v view) start() (step, string) {
-	switch isUnbound := v.volume.Spec.ClaimRef == nil; {
-	case isUnbound && !v.noted:
-		return noteClass, ""
-	case !v.isReleased():
+	if !v.isReleased() {
 		return nothing, ""
 	}
 	if reason := v.users.of(v.volume); reason != "" {

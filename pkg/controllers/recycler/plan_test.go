@@ -133,6 +133,13 @@ func TestPlan(t *testing.T) {
 		"bound":                               {released(phase(corev1.VolumeBound)), nothing, ""},
 		"available, in a class that is noted": {released(unbound, noted), nothing, ""},
 		"available, in another":               {released(unbound), noteClass, ""},
+		"freed by hand during a scrub":        {begun(scrubbing, unbound), endPod, ""},
+		"freed by hand, and the pod goes":     {begun(scrubbing, unbound, leaves), noteClass, ""},
+		"freed by hand, and clean":            {begun(clean, nothingLeft, unbound), noteClass, ""},
+		"freed by hand after a failed scrub":  {begun(failed, nothingLeft, unbound, failures(1)), noteClass, ""},
+		"freed by hand, given up":             {begun(failed, nothingLeft, unbound, failures(3)), noteClass, ""},
+		"freed by hand, in a noted class":     {begun(clean, nothingLeft, unbound, noted), nothing, "why"},
+		"freed by hand, and wanted no more":   {begun(clean, nothingLeft, unbound, notWanted), nothing, ""},
 		"without the annotation":              {released(notWanted), nothing, ""},
 		"another value": {released(func(v *view) {
 			v.volume.Annotations[v1alpha1.RecycleAnnotation] = "yes"
