@@ -15,8 +15,8 @@ import (
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
-// untilThere is the pause until a LocalVolume that does not exist is looked for again, for example during a restore of
-// the cluster's objects.
+// untilThere is the pause until a LocalVolume is looked at again that does not exist, for example during a restore of
+// the cluster's objects, or that has no final answer: its question may have been removed from it.
 const untilThere = time.Minute
 
 // Questions passes the recycler's questions on to the workers: whether the node uses a volume that is being recycled.
@@ -71,9 +71,20 @@ func (q *Questions) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.R
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	question := q.of(pv)
-	if question == "" || o.Annotations[v1alpha1.UseQuestionAnnotation] == question {
+	if use := o.Status.Use; question == "" || use != nil && use.Question == question && !use.InUse {
 		return ctrl.Result{}, nil
 	}
+	if err := q.passOn(ctx, o, question); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: untilThere}, nil
+}
+
+// passOn writes the question, unless the LocalVolume has it.
+func (q *Questions) passOn(ctx context.Context, o *v1alpha1.LocalVolume, question string) error {
+	if o.Annotations[v1alpha1.UseQuestionAnnotation] == question {
+		return nil
+	}
 	metav1.SetMetaDataAnnotation(&o.ObjectMeta, v1alpha1.UseQuestionAnnotation, question)
-	return ctrl.Result{}, client.IgnoreNotFound(q.write.Update(ctx, o))
+	return client.IgnoreNotFound(q.write.Update(ctx, o))
 }

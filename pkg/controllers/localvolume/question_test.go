@@ -112,3 +112,42 @@ func TestQuestionBeforeItsVolume(t *testing.T) {
 		t.Errorf("the question is %q, %v", have, err)
 	}
 }
+
+// TestQuestionThatIsLost checks that a question is passed on again while it has no final answer: the annotation may be
+// removed, and no event of the PersistentVolume tells of that. The recycler would wait without a limit.
+func TestQuestionThatIsLost(t *testing.T) {
+	const question = "scrub-1/Scrubbing"
+	for name, c := range map[string]struct {
+		use  *v1alpha1.VolumeUse
+		asks bool
+	}{
+		"not answered":        {nil, true},
+		"another is answered": {&v1alpha1.VolumeUse{Question: "scrub-0/Scrubbing"}, true},
+		"in use":              {&v1alpha1.VolumeUse{Question: question, InUse: true}, true},
+		"not in use":          {&v1alpha1.VolumeUse{Question: question}, false},
+	} {
+		api, v := recycled(t, "local", `{"name":"scrub-1","state":"Scrubbing"}`)
+		if have, err := passOn(t, api, api); err != nil || have != question {
+			t.Fatalf("%s: the question is %q, %v", name, have, err)
+		}
+		o := &v1alpha1.LocalVolume{}
+		if err := api.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "lv-1"}, o); err != nil {
+			t.Fatal(err)
+		}
+		if o.Status.Use = c.use; api.Update(t.Context(), o) != nil {
+			t.Fatalf("%s: it could not be written", name)
+		}
+		q := NewQuestions(namespace, "local", api, api, api)
+		result, err := q.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)})
+		if err != nil || (result.RequeueAfter > 0) != c.asks {
+			t.Errorf("%s: the next look is after %s, %v", name, result.RequeueAfter, err)
+		}
+		delete(o.Annotations, v1alpha1.UseQuestionAnnotation)
+		if err := api.Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if have, err := passOn(t, api, api); err != nil || (have == question) != c.asks {
+			t.Errorf("%s, and removed: the question is %q, %v", name, have, err)
+		}
+	}
+}
