@@ -119,16 +119,18 @@ func (r *reconciler) create(ctx context.Context, v *view, o v1alpha1.VolumeOffer
 }
 
 // occupy creates the PersistentVolume of an offer for a claim that does not exist. Kubernetes calls it Released, so the
-// master deletes it and has its volume wiped, as any other.
+// master deletes it and has its volume wiped, as any other. A refusal counts only if the object is refused without that
+// claim, too, as another master creates it.
 func (r *reconciler) occupy(ctx context.Context, v *view, o v1alpha1.VolumeOffer) error {
 	if r.isOld(v) {
 		return errOldView
 	}
-	err := r.write.Create(ctx, reserved(persistentVolume(v.storage.Name, v.hostname, o), r.Namespace))
+	plain := persistentVolume(v.storage.Name, v.hostname, o)
+	err := r.write.Create(ctx, reserved(plain, r.Namespace))
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
 		r.see(v.storage.Name, o.PersistentVolume)
-	case isOfOne(err):
+	case isOfOne(err) && isOfOne(r.write.Create(ctx, plain, client.DryRunAll)):
 		r.expect(v.storage.Name, barred, o.PersistentVolume)
 	}
 	return err

@@ -118,6 +118,50 @@ func TestARefusedFence(t *testing.T) {
 	}
 }
 
+// TestARefusedFenceAlone checks that no disk is wiped while a policy refuses only the object that takes the name, since
+// it names a claim. Another master's late creation of the usual object would succeed, and a claim be bound to a disk
+// that is being wiped. An event reports the refusal.
+func TestARefusedFenceAlone(t *testing.T) {
+	s := newSimulation(t, 1, 0)
+	for range 2 {
+		s.settle(0, 2)
+		s.report()
+	}
+	s.settle(0, 2)
+	for _, pv := range s.all() {
+		pv.Finalizers = nil
+		s.must(s.api.Update(t.Context(), &pv))
+		s.must(s.api.Delete(t.Context(), &pv))
+	}
+	s.start(0)
+	fences, usual := 0, s.masters[0].write.(client.WithWatch)
+	s.masters[0].write = interceptor.NewClient(usual, interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if pv, is := o.(*corev1.PersistentVolume); is && pv.Spec.ClaimRef != nil {
+				fences++
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "persistentvolumes"}, pv.Name, errCut)
+			}
+			return c.Create(ctx, o, options...)
+		},
+	})
+	for range 6 {
+		s.happen(true)
+		s.try(2) //nolint:errcheck // It is refused.
+	}
+	if wipes := s.storage().Spec.DeleteOperations; fences == 0 || len(wipes) > 0 || len(s.all()) > 0 {
+		t.Errorf("after %d refusals the wipes %+v are requested, and there are %d PersistentVolumes, want none of either",
+			fences, wipes, len(s.all()))
+	}
+	if told := s.told(); strings.Count(told, "PersistentVolumeRefused") != disks {
+		t.Errorf("people were told %q, want the refusal of each of %d disks once", told, disks)
+	}
+	s.masters[0].write = usual
+	s.try(1) //nolint:errcheck // It is looked at below.
+	if got := len(s.all()); got != disks {
+		t.Errorf("once it is allowed, the names of %d disks are taken, want %d", got, disks)
+	}
+}
+
 // TestARefusedVolumeIsNotWiped checks that no wipe is requested for a volume whose second PersistentVolume cannot be
 // deleted, since a claim may be bound to it, and that another volume's wipe is requested.
 func TestARefusedVolumeIsNotWiped(t *testing.T) {

@@ -61,8 +61,8 @@ func (p *planner) wasUnborn(o *v1alpha1.VolumeOffer) bool {
 // volume is wiped. Another master may have requested the creation, and the API server may carry it out at any time: a
 // claim could then be bound to a volume that is being wiped. Until the wipe is complete, the name is taken.
 //
-// If the API server refuses the object, for example because its path has left the directories of the policy, it refuses
-// every master's, and the wipe needs no fence.
+// If the API server refuses the object, with and without a claim, for example because its path has left the directories
+// of the policy, it refuses every master's, and the wipe needs no fence.
 func (p *planner) fence(o *v1alpha1.VolumeOffer) {
 	switch {
 	case p.births[o.PersistentVolume] == barred:
