@@ -21,6 +21,18 @@ func (st *staging) compare(ctx context.Context) error {
 	if err := st.compareRecord(ctx); err != nil {
 		return err
 	}
+	if err := st.comparePlace(ctx); err != nil {
+		return err
+	}
+	// Nothing is left of a volume that is not at its place and that the backend noted as unused before this call.
+	if st.record.Staged != nil || st.taken && !st.present {
+		return nil
+	}
+	return st.adoptPublications(ctx)
+}
+
+// comparePlace checks what is mounted at the place.
+func (st *staging) comparePlace(ctx context.Context) error {
 	state, err := mount.Inspect(ctx, st.recipe.place)
 	switch {
 	case mount.Corrupted(err):
@@ -109,15 +121,10 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 			"something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",
 			st.recipe.place, unix.Major(state.Dev), unix.Minor(state.Dev), state.Ino)
 	}
-	if st.record.Staged == nil {
-		if state.ReadOnly != st.want.ReadOnly {
-			return backends.Errorf(backends.Exists,
-				"it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place,
-				state.ReadOnly, st.want.ReadOnly)
-		}
-		if err := st.adoptPublications(ctx); err != nil {
-			return err
-		}
+	if st.record.Staged == nil && state.ReadOnly != st.want.ReadOnly {
+		return backends.Errorf(backends.Exists,
+			"it is mounted at %s already with read-only %t, and asked for with %t: unstage it first", st.recipe.place,
+			state.ReadOnly, st.want.ReadOnly)
 	}
 	if st.request.Use.Type == backends.Mount {
 		err := errors.Join(compareOptions(st.recipe.place, st.request.MountOptions), st.compareGroup(ctx))

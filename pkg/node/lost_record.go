@@ -66,13 +66,17 @@ func (un *unstaging) noteDevice(ctx context.Context, shown mount.Entry) {
 	un.record = record
 }
 
-// adoptPublications adds the other places where a volume without a record shows to its record.
+// adoptPublications adds the other places where a volume without a staging record shows to its record, whether or not
+// it is at its own place. A publication that is recorded stays as it is.
 func (st *staging) adoptPublications(ctx context.Context) error {
 	found, err := findShown(ctx, st.want.Path, st.want.Source)
 	if err != nil {
 		return err
 	}
 	for _, target := range st.service.ofNoOther(st.request.Volume, found.elsewhere) {
+		if before, recorded := st.record.Publication(target); recorded && !before.Adopted {
+			continue
+		}
 		state, err := mount.Inspect(ctx, target)
 		if err != nil && !mount.Corrupted(err) {
 			return err
