@@ -62,8 +62,22 @@ func (p *publishing) show() (created bool, err error) {
 	if err != nil {
 		return created, err
 	}
-	_, err = mount.Bind(p.place, target, p.want.ReadOnly, p.request.MountOptions...)
+	_, err = mount.Bind(p.place, target, p.want.ReadOnly, p.proveStaged, p.request.MountOptions...)
+	if backends.Is(err, backends.NotFound) { // as above
+		err = backends.Errorf(backends.Unavailable, "%w", err)
+	}
 	return created, err
+}
+
+// proveStaged refuses what is not the staged volume. After the staging path was looked at, the files may have been
+// given to a group, which can take hours. If the volume was unmounted meanwhile, the staging path shows an empty
+// directory or file of the node's own disk, and the pod would write there. Kinds: InUse.
+func (p *publishing) proveStaged(found mount.State) error {
+	if found.SameRoot(p.staged) {
+		return nil
+	}
+	return backends.Errorf(backends.InUse, "the volume was unmounted from %s while it was being published: "+
+		"call NodeStageVolume again", p.place)
 }
 
 // checkHidesNothing refuses an existing target that holds data: a mount would hide the data, and Unpublish could not

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 	"github.com/stowage-csi/stowage/pkg/safepath"
@@ -26,11 +28,20 @@ func (st *staging) bindNode() error {
 	if _, err := target.MakeFile(0o600); err != nil {
 		return err
 	}
-	root, err := mount.Bind(st.device.Path, target, st.want.ReadOnly)
+	root, err := mount.Bind(st.device.Path, target, st.want.ReadOnly, st.proveNode)
 	if err == nil {
 		st.arrived(root)
 	}
 	return err
+}
+
+// proveNode refuses a node that does not lead to the proven device any more. Kinds: Unavailable.
+func (st *staging) proveNode(found mount.State) error {
+	if found.Rdev == st.device.Number() {
+		return nil
+	}
+	return backends.Errorf(backends.Unavailable, "%s is not the device that was proven: it leads to %d:%d, expected %d:%d",
+		st.device.Path, unix.Major(found.Rdev), unix.Minor(found.Rdev), st.device.Major, st.device.Minor)
 }
 
 // bindDirectory bind-mounts the directory at the staging path.
@@ -43,11 +54,23 @@ func (st *staging) bindDirectory(context.Context) error {
 		return err
 	}
 	defer func() { _ = target.Close() }() // opened for looking only
-	root, err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly, st.request.MountOptions...)
+	root, err := mount.Bind(st.want.Source.Path, target, st.want.ReadOnly, st.proveDirectory,
+		st.request.MountOptions...)
 	if err == nil {
 		st.arrived(root)
 	}
 	return err
+}
+
+// proveDirectory refuses another directory than the one that was found, as when the filesystem that it is on was
+// unmounted since. Kinds: Unavailable.
+func (st *staging) proveDirectory(found mount.State) error {
+	if rootOf(found) == st.want.Root {
+		return nil
+	}
+	return backends.Errorf(backends.Unavailable,
+		"the volume's directory %s has become another while it was being staged: is the disk that it is on still mounted?",
+		st.want.Source.Path)
 }
 
 // mountExport mounts the export at the staging path.

@@ -278,7 +278,7 @@ func (w *world) bind(source, path string) {
 	target, err := safepath.OpenTarget(path)
 	w.must(err)
 	defer func() { _ = target.Close() }()
-	_, err = mount.Bind(source, target, false)
+	_, err = mount.Bind(source, target, false, nil)
 	w.must(err)
 }
 

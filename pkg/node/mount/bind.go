@@ -19,21 +19,45 @@ import (
 // A read-only bind mount of a block device node does not prevent opening the device for writing: the kernel checks
 // read-only mounts for files and directories only. The container's device rules prevent it.
 //
+// prove, unless nil, gets the state of what will be mounted, except ReadOnly: the source may have changed since the
+// caller looked at it. If prove fails, nothing appears at the target.
+//
 // Kinds: NotFound when the source or the target is not there; Invalid when either is a symlink or one of them is a
 // directory and the other is not; Exists when something is mounted at the target already: bind mounts are never
-// stacked.
-func Bind(source string, target *safepath.Target, readOnly bool, options ...string) (State, error) {
+// stacked; those of prove.
+func Bind(source string, target *safepath.Target, readOnly bool, prove func(State) error,
+	options ...string) (State, error) {
 	tree, err := cloneTree(source)
 	if err != nil {
 		return State{}, err
 	}
 	defer closeFd(tree)
+	if prove != nil {
+		if err := proven(tree, source, prove); err != nil {
+			return State{}, err
+		}
+	}
 	asked := attributesOf(options)
 	if err := asked.apply(tree, readOnly); err != nil {
 		return State{}, backends.Errorf(kindOf(err), "setting the options of the bind mount of %q (read-only %t%s): %w",
 			source, readOnly, listed(options), err)
 	}
 	return attach(tree, source, target)
+}
+
+// proven asks prove about an unattached mount of the source. Some FUSE servers answer a change with another inode
+// number than a look, and the kernel keeps the last one. So a server is asked before its files count as others.
+func proven(tree int, source string, prove func(State) error) (refusal error) {
+	for _, flags := range []int{unix.AT_STATX_DONT_SYNC, 0} {
+		found, err := glanceOpen(tree, source, flags)
+		if err != nil {
+			return err
+		}
+		if refusal = prove(found); refusal == nil {
+			return nil
+		}
+	}
+	return refusal
 }
 
 // cloneTree returns an unattached mount of the source.
@@ -62,7 +86,7 @@ func attach(mount int, what string, target *safepath.Target) (State, error) {
 		return State{}, err
 	}
 	defer func() { _ = place.Close() }() // O_PATH
-	root, err := glanceOpen(mount, what)
+	root, err := glanceOpen(mount, what, unix.AT_STATX_DONT_SYNC)
 	if err != nil {
 		return State{}, err
 	}
@@ -78,7 +102,7 @@ func attach(mount int, what string, target *safepath.Target) (State, error) {
 
 // checkPlace refuses a target that move_mount(2) would refuse with a bare EINVAL, and one where something is mounted.
 func checkPlace(root State, what string, place *os.File) error {
-	below, err := glanceOpen(int(place.Fd()), place.Name())
+	below, err := glanceOpen(int(place.Fd()), place.Name(), unix.AT_STATX_DONT_SYNC)
 	if err != nil {
 		return err
 	}

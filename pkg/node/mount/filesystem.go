@@ -216,7 +216,7 @@ func proveDevice(mount int, fs Filesystem) error {
 	case fs.Type == "btrfs":
 		return proveBtrfs(mount, fs)
 	}
-	root, err := glanceOpen(mount, fs.Source)
+	root, err := glanceOpen(mount, fs.Source, unix.AT_STATX_DONT_SYNC)
 	if err != nil {
 		return err
 	}

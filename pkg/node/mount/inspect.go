@@ -88,8 +88,8 @@ func glance(path string, flags int) (State, error) {
 }
 
 // glanceOpen is glance for an open file.
-func glanceOpen(fd int, path string) (State, error) {
-	x, err := statx(fd, "", unix.AT_EMPTY_PATH|unix.AT_STATX_DONT_SYNC)
+func glanceOpen(fd int, path string, flags int) (State, error) {
+	x, err := statx(fd, "", unix.AT_EMPTY_PATH|flags)
 	if err != nil {
 		return State{}, backends.Errorf(backends.Unavailable, "looking at %q: %w", path, err)
 	}

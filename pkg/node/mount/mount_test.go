@@ -85,7 +85,7 @@ func mountAt(t *testing.T, fs Filesystem, at *safepath.Target) error {
 // bindAt binds the source, and checks that Bind returns the state of the target afterwards.
 func bindAt(t *testing.T, source string, at *safepath.Target, readOnly bool) error {
 	t.Helper()
-	state, err := Bind(source, at, readOnly)
+	state, err := Bind(source, at, readOnly, nil)
 	return shown(t, state, err, at)
 }
 
@@ -222,6 +222,20 @@ func TestBindRefuses(t *testing.T) {
 	}
 	if look(t, dir+"/target").Mounted || look(t, dir+"/file").Mounted {
 		t.Error("a refused bind is mounted")
+	}
+}
+
+// The source has changed since the caller looked at it: nothing appears at the target.
+func TestBindProves(t *testing.T) {
+	dir := folder(t, "source", "target")
+	refusal := errors.New("another directory than before")
+	var found State
+	_, err := Bind(dir+"/source", target(t, dir+"/target"), false, func(s State) error { found = s; return refusal })
+	if !errors.Is(err, refusal) || look(t, dir+"/target").Mounted {
+		t.Errorf("a refused source: %v, and the target shows %+v", err, look(t, dir+"/target"))
+	}
+	if !found.SameRoot(look(t, dir+"/source")) {
+		t.Errorf("the state to prove is %+v, want that of the source", found)
 	}
 }
 
