@@ -81,8 +81,9 @@ func (s *Service) drop(ctx context.Context, record ledger.Record) {
 }
 
 // clear unmounts a volume from its staging path and frees its device. Parts that are gone already are no error, so that
-// clear also removes what an earlier call left. A loop device that shows at a target stays: a bind mount of its node
-// does not claim it, and the next image to be attached would get its number under the pod.
+// clear also removes what an earlier call left. A raw device that shows at a target stays with the volume: a bind mount
+// of its node does not claim it. The next image to be attached would get the number of a loop device under the pod, and
+// a disk could be formatted or write-protected under it.
 //
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
 func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []string) error {
@@ -98,8 +99,8 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []
 	if err != nil {
 		return err
 	}
-	if len(published) > 0 && staged.Type == backends.Block && staged.Source.Image {
-		return backends.Errorf(backends.InUse, "it is still published at %s, and its loop device stays: unpublish it first",
+	if len(published) > 0 && staged.Type == backends.Block {
+		return backends.Errorf(backends.InUse, "it is still published at %s, and its device stays: unpublish it first",
 			strings.Join(published, ", "))
 	}
 	if err := s.freeDevice(ctx, staged, bound); err != nil {

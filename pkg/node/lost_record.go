@@ -73,13 +73,19 @@ func (st *staging) adoptPublications(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !st.present && found.place != "" { // as a raw device, beside the place of a filesystem
+		return backends.Errorf(backends.Exists, "it is staged already, and shows at %s: unstage it first", found.place)
+	}
 	for _, target := range st.service.ofNoOther(st.request.Volume, found.elsewhere) {
-		if before, recorded := st.record.Publication(target); recorded && !before.Adopted {
-			continue
-		}
 		state, err := mount.Inspect(ctx, target)
 		if err != nil && !mount.Corrupted(err) {
 			return err
+		}
+		if err := st.checkAdoptable(ctx, target, state); err != nil {
+			return err
+		}
+		if before, recorded := st.record.Publication(target); recorded && !before.Adopted {
+			continue
 		}
 		st.record = st.record.WithPublication(ledger.Publication{Target: target, Mode: st.want.Mode,
 			ReadOnly: state.ReadOnly, Adopted: true})
