@@ -181,19 +181,26 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
-// detachImage detaches an image. The number of its loop device, 0 if unknown, avoids a search through all of them.
+// detachImage detaches an image. The number of its loop device, 0 if unknown, avoids asking all of them. A person may
+// have attached the image to another one, and mounted that. If the known one is free, the image's server may not answer
+// any more, so only a loop device that shows the image's name is a reason to ask.
 func (s *Service) detachImage(ctx context.Context, source ledger.Source, number uint64) error {
-	if number == 0 {
-		return device.Detach(ctx, source.Path, s.detachTime(ctx))
+	if number != 0 && holdsFile(number) {
+		sequence := source.Sequence
+		if number != unix.Mkdev(source.Major, source.Minor) {
+			sequence = 0 // that of another device
+		}
+		err := device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence, s.detachTime(ctx))
+		if err != nil {
+			return err
+		}
 	}
-	if !holdsFile(number) {
-		return nil
+	if number != 0 {
+		if named, err := device.Named(source.Path); err != nil || !named {
+			return err
+		}
 	}
-	sequence := source.Sequence
-	if number != unix.Mkdev(source.Major, source.Minor) {
-		sequence = 0 // that of another device
-	}
-	return device.DetachFrom(ctx, source.Path, unix.Major(number), unix.Minor(number), sequence, s.detachTime(ctx))
+	return device.Detach(ctx, source.Path, s.detachTime(ctx))
 }
 
 // holdsFile reports whether the loop device of that number may hold a file (sysfs(5)).

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,15 @@ func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Durat
 		_, err = loop.detach(ctx, holdsDeleted, patience)
 		return err
 	})
+}
+
+// Named reports whether a loop device shows a file of the image's name, which may be the image, or one that was
+// deleted. It asks neither the devices nor the image's filesystem, so it waits for no server. Kinds: Unavailable.
+func Named(imagePath string) (bool, error) {
+	all, err := loops.Attached()
+	return slices.ContainsFunc(all, func(d loops.Device) bool {
+		return d.Named(imagePath) || d.Named(imagePath+loops.Deleted)
+	}), err
 }
 
 // onImage returns the key on which opening and detaching an image exclude each other. A detach that was given up may
