@@ -388,3 +388,18 @@ func TestStageAfterHungUnstage(t *testing.T) {
 	h.persist("unstage")
 	h.wantNothingLeft()
 }
+
+// A volume is unstaged while the mark of its formatting is being written. Unstage waits for that: a page written later
+// could hit the data of the device's next user.
+func TestUnstageAwaitsTheMark(t *testing.T) {
+	h := newHanging(t, filesystemForm, "stage")
+	h.server.StopAt(t, stall.Write, 1)
+	h.want(h.stopped("stage"), backends.Busy, "making the ext4")
+	for range 2 {
+		err := h.brief(func(ctx context.Context) error { return h.call(ctx, "unstage") })
+		h.want(err, backends.Busy, "told to end", "making the ext4")
+	}
+	h.server.Continue(t)
+	h.persist("unstage")
+	h.wantNothingLeft()
+}

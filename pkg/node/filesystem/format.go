@@ -93,8 +93,8 @@ func (r Request) proof(size int64, n *turn) reading {
 // Kinds: InUse when the device holds something, naming it; Invalid for a type that is not one of Types, a Geometry that
 // it cannot have, or a Volume that is too long for a Mark; OutOfRange for a device that is too small; Unsupported when
 // a tool for the type is not installed; Busy when another tool works on the device; Unavailable when the device cannot
-// be read or written, is not the held one, or the context ended: mkfs is killed then, and this returns once it is dead;
-// Unknown when mkfs fails.
+// be read or written, is not the held one, or the context ended: mkfs is killed then, and this returns once it is dead,
+// and once a mark that is being written or erased is on the device; Unknown when mkfs fails.
 func (t *Tools) Format(ctx context.Context, req Request) (Found, error) {
 	m, err := req.maker()
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"os"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
-	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // Mark says on the device itself that it was proven blank and is being formatted. It is written before mkfs and erased
@@ -132,12 +131,16 @@ func eraseMark(ctx context.Context, device *os.File, size int64) error {
 	})
 }
 
-// noting changes the marks on a device, under the context's deadline.
+// noting changes the marks on a device. Once begun, the change is waited for, even after the end of the context: a page
+// that is written later would be written into the data of the next user of the device, here or on another node. As long
+// as the change has not ended, the formatting has not either, and the volume is not unstaged.
 func noting(ctx context.Context, device *os.File, work func() error) error {
-	call := deadline.Call{Name: fmt.Sprintf("noting on %q whether it is being formatted", device.Name())}
-	err := deadline.Run(ctx, call, func(context.Context) error { return work() })
+	err := ctx.Err()
+	if err == nil {
+		err = work()
+	}
 	if _, kinded := errors.AsType[*backends.Error](err); err != nil && !kinded {
-		return backends.Errorf(backends.Unavailable, "%s: %w", call.Name, err)
+		return backends.Errorf(backends.Unavailable, "noting on %q whether it is being formatted: %w", device.Name(), err)
 	}
 	return err
 }

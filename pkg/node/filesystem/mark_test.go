@@ -1,10 +1,15 @@
 package filesystem
 
 import (
+	"context"
+	"errors"
+	"io"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -99,6 +104,39 @@ func wantFormatted(t *testing.T, d *device.Device, fsType string, before Found) 
 	if err != nil || found != probe(t, d.File) || found.Type != fsType || found.Incomplete || found.Mark != (Mark{}) {
 		t.Errorf("it held %s; going on ended with %v and left %s", before, err, found)
 	}
+}
+
+// The context ends while a mark is being written. The call returns once that has ended: a page written later could hit
+// the data of the device's next user. A call whose context has ended writes nothing.
+func TestMarkIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		ctx, cancel := context.WithCancel(t.Context())
+		written, done := make(chan error), make(chan error, 1)
+		go func() {
+			done <- noting(ctx, file, func() error {
+				cancel()
+				return <-written
+			})
+		}()
+		synctest.Wait()
+		if len(done) > 0 {
+			t.Error("it returned while the mark was being written")
+		}
+		written <- io.ErrShortWrite
+		if err := <-done; !errors.Is(err, io.ErrShortWrite) || !backends.Is(err, backends.Unavailable) {
+			t.Errorf("it ended with %v, want Unavailable because of %v", err, io.ErrShortWrite)
+		}
+		err = noting(ctx, file, func() error {
+			t.Error("a mark is written after the end of the context")
+			return nil
+		})
+		wantKind(t, err, backends.Unavailable)
+	})
 }
 
 // In a filesystem that was mounted, a page that looks like a mark belongs to a file: it is not believed, and is not
