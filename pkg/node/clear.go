@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/node/device"
 	"github.com/stowage-csi/stowage/pkg/node/filesystem"
 	"github.com/stowage-csi/stowage/pkg/node/holders"
@@ -121,7 +122,8 @@ func awaitGrowth(ctx context.Context, staged ledger.Staging) error {
 	return filesystem.Grown(ctx, staged.Path, staged.Source.DevicePath)
 }
 
-// unbindDevice unmounts and removes the file that shows a device, and returns the number of the device.
+// unbindDevice unmounts and removes the file that shows a device, and returns the number of the device. On a disk that
+// takes no writes the file stays. It is empty, and staging uses it again; the device must be freed all the same.
 func (s *Service) unbindDevice(ctx context.Context, place string) (rdev uint64, err error) {
 	state, err := mount.Inspect(ctx, place)
 	if err != nil || !state.Exists || state.Dir {
@@ -130,7 +132,13 @@ func (s *Service) unbindDevice(ctx context.Context, place string) (rdev uint64, 
 	if err := mount.Unmount(ctx, place); err != nil {
 		return 0, s.namingHoldersOf(ctx, err, place)
 	}
-	return state.Rdev, removeEmpty(place)
+	err = removeEmpty(place)
+	if failure.IsAny(err, unix.EROFS, unix.ENOSPC, unix.EDQUOT, unix.EIO) {
+		s.log.WarnContext(ctx, "the empty file that showed a device cannot be removed, and stays", "path", place, "error",
+			err)
+		err = nil
+	}
+	return state.Rdev, err
 }
 
 // removeEmpty removes the directory or file that a mount was on. It keeps a directory or file that holds data, and

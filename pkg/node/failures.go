@@ -14,13 +14,13 @@ const mostFailures = 1000
 // orchestrator ask what is wrong with it (NodeGetVolumeHealth).
 type failures struct {
 	mu   sync.Mutex
-	last map[attempt]failure
+	last map[attempt]lastFailure
 }
 
 // attempt is the volume and the path of an attempt.
 type attempt struct{ volume, path string }
 
-type failure struct {
+type lastFailure struct {
 	issue backends.HealthIssue
 	at    time.Time // by the local monotonic clock
 }
@@ -35,12 +35,12 @@ func (f *failures) note(a attempt, reason string, err error) {
 		return
 	}
 	if f.last == nil {
-		f.last = map[attempt]failure{}
+		f.last = map[attempt]lastFailure{}
 	}
 	if len(f.last) >= mostFailures {
 		f.forgetOldest()
 	}
-	f.last[a] = failure{backends.HealthIssue{Status: backends.Inaccessible, Reason: reason,
+	f.last[a] = lastFailure{backends.HealthIssue{Status: backends.Inaccessible, Reason: reason,
 		Message: "the last attempt failed: " + err.Error()}, time.Now()}
 }
 

@@ -111,6 +111,39 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 	}
 }
 
+// A raw volume is unstaged although the disk of its staging path takes no writes, and can be staged again once it does.
+func TestRawVolumeOnAReadOnlyDisk(t *testing.T) {
+	for _, form := range []string{"image", "disk"} {
+		t.Run(form, func(t *testing.T) {
+			w := newWorld(t)
+			kubelet := w.mkdir(w.path("staging"))
+			w.must(unix.Mount("kubelet", kubelet, "tmpfs", 0, ""))
+			image := w.image("v", 16)
+			if form == "disk" {
+				w.node(image, false)
+			}
+			staging := w.stageRequest("v")
+			staging.Use.Type = backends.Block
+			for range 2 {
+				w.stage(staging)
+				w.must(unix.Mount("", kubelet, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+				for range 2 {
+					w.unstage(staging)
+				}
+				if w.shelf.Used(w.context(), "v") {
+					t.Error("the volume is in use after it was unstaged")
+				}
+				w.must(unix.Mount("", kubelet, "", unix.MS_REMOUNT, ""))
+			}
+			w.detach(kubelet)
+			if form == "disk" {
+				w.must(device.Detach(w.context(), image, patience))
+			}
+			w.wantNothingLeft()
+		})
+	}
+}
+
 // onFilesystem puts the state directory on its own filesystem.
 func (w *world) onFilesystem(fsType string, mib int64) (state string) {
 	w.Helper()
