@@ -36,11 +36,12 @@ func (st *staging) staysStaged(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
-	left := st.service.ledger.Get(st.request.Volume).Staged
+	record := st.service.ledger.Get(st.request.Volume)
+	left := record.Staged
 	if left == nil {
 		return st.staysUnrecorded(ctx, err)
 	}
-	if left.Path != st.request.StagingPath || kindOf(err) == backends.Exists && !left.Pending {
+	if left.Path != asRecorded(record, st.request.StagingPath) || kindOf(err) == backends.Exists && !left.Pending {
 		return err
 	}
 	return backends.Errorf(unfinished(kindOf(err)), "%w; what was made is left at %s: unstage it, or stage it again", err,

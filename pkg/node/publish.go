@@ -70,10 +70,14 @@ func (p *publishing) check(context.Context) error {
 		return err
 	}
 	r.TargetPath = target
-	if safepath.Within(r.StagingPath, target) || safepath.Within(target, r.StagingPath) {
-		return backends.Errorf(backends.Invalid,
-			"the target path %s and the staging path %s are one, or one is in the other: unpublishing would unstage", target,
-			r.StagingPath)
+	given := r.StagingPath
+	r.StagingPath = asRecorded(p.record, given)
+	for _, path := range []string{given, r.StagingPath} {
+		if safepath.Within(path, target) || safepath.Within(target, path) {
+			return backends.Errorf(backends.Invalid,
+				"the target path %s and the staging path %s are one, or one is in the other: unpublishing would unstage", target,
+				path)
+		}
 	}
 	p.want = ledger.Publication{Target: target, Mode: r.Use.Mode, ReadOnly: r.ReadOnly ||
 		readOnly(r.Use.Mode, r.MountOptions)}

@@ -2,8 +2,6 @@ package node
 
 import (
 	"context"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -54,17 +52,6 @@ func (p *publishing) checkExclusive(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// samePath reports whether two paths are the same apart from symlinks in their parents. Paths that were adopted from
-// the mount table contain no symlinks.
-func samePath(a, b string) bool {
-	one, err := os.Stat(filepath.Dir(a))
-	if err != nil || filepath.Base(a) != filepath.Base(b) {
-		return false
-	}
-	other, err := os.Stat(filepath.Dir(b))
-	return err == nil && os.SameFile(one, other)
 }
 
 // exclusive reports whether a volume in the mode may have only one target. That is true of all single-node modes except

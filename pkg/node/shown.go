@@ -108,7 +108,7 @@ func placeIn(record ledger.Record, path string) (place string, ok bool) {
 	if record.Staged == nil {
 		return "", false
 	}
-	if record.Staged.Path == path {
+	if samePath(record.Staged.Path, path) {
 		return placeOf(*record.Staged), true
 	}
 	_, ok = record.Publication(path)

@@ -47,6 +47,7 @@ func (st *staging) check(context.Context) error {
 	if err != nil {
 		return err
 	}
+	path = asRecorded(st.record, path)
 	r.StagingPath = path
 	if _, err := safepath.Absolute(devicePlace(path)); err != nil { // Unstage looks there, whatever was staged.
 		return backends.Errorf(backends.Invalid, "the staging path leaves no room for a device in it: %w", err)

@@ -55,7 +55,8 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 			return err
 		}
 		defer resume()
-		un := &unstaging{service: s, path: path, record: s.ledger.Get(volume)}
+		record := s.ledger.Get(volume)
+		un := &unstaging{service: s, path: asRecorded(record, path), record: record}
 		return runPhases(ctx, un, unstagePhases())
 	})
 }
