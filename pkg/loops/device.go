@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +21,9 @@ type Device struct {
 	// and ends in Deleted if the file has no name any more. The part above the last directories depends on the mount
 	// namespace of the reader.
 	File string
+	// Sequence identifies what the device held when it was asked, as the function Sequence returns it. It is 0 if that is
+	// unknown, or the device was not asked.
+	Sequence uint64
 }
 
 // Deleted is the kernel's suffix for the path of a file that has no name any more.
@@ -56,11 +60,29 @@ func Shown(node string) (d Device, holds bool, err error) {
 	file, err := rawfile.Read(filepath.Join("/sys/block", filepath.Base(node), "loop/backing_file"))
 	switch {
 	case err == nil && len(file) > 0: // It is empty while the device is being freed.
-		return Device{node, strings.TrimSuffix(string(file), "\n")}, true, nil
+		return Device{Path: node, File: strings.TrimSuffix(string(file), "\n")}, true, nil
 	case err == nil || holdsNothing(err):
 		return Device{}, false, nil
 	}
 	return Device{}, false, failure.Errorf(failure.Unavailable, "looking at loop device %s: %w", node, err)
+}
+
+// Sequence returns the number that the kernel gave to what a loop device holds, as sysfs shows it. Until the machine
+// reboots, no other disk, and no other file of a loop device, has that number. It is 0 if the kernel is too old (before
+// Linux 5.15), or there is no such device. Kinds: Unavailable.
+func Sequence(node string) (uint64, error) {
+	text, err := rawfile.Read(filepath.Join("/sys/block", filepath.Base(node), "diskseq"))
+	if holdsNothing(err) {
+		return 0, nil
+	}
+	var sequence uint64
+	if err == nil {
+		sequence, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	}
+	if err != nil {
+		return 0, failure.Errorf(failure.Unavailable, "looking at the sequence number of %s: %w", node, err)
+	}
+	return sequence, nil
 }
 
 // Named reports whether the device's file has the same name as path, in a directory of the same name. Then it may be
@@ -82,22 +104,32 @@ func holdsNothing(err error) bool {
 // inode identifies a file.
 type inode struct{ dev, ino uint64 }
 
-// held asks the device which file it holds; ok is false if it holds none any more.
-func (d Device) held() (file inode, ok bool, err error) {
+// answer is the answer of a device: its file, and the sequence number that it has with that. ok is false if it holds no
+// file any more.
+type answer struct {
+	file     inode
+	sequence uint64
+	ok       bool
+}
+
+// held asks the device which file it holds. The sequence number is that of the file: while the device is open, it gets
+// no other.
+func (d Device) held() (answer, error) {
 	fd, err := unix.Open(d.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENXIO) {
-		return inode{}, false, nil
+		return answer{}, nil
 	}
 	if err != nil {
-		return inode{}, false, failure.Errorf(failure.Unavailable, "opening %s: %w", d.Path, err)
+		return answer{}, failure.Errorf(failure.Unavailable, "opening %s: %w", d.Path, err)
 	}
 	defer func() { _ = unix.Close(fd) }() // only inspected
 	info, err := unix.IoctlLoopGetStatus64(fd)
-	switch {
-	case err == nil:
-		return inode{info.Device, info.Inode}, true, nil
-	case errors.Is(err, unix.ENXIO):
-		return inode{}, false, nil
+	if errors.Is(err, unix.ENXIO) {
+		return answer{}, nil
 	}
-	return inode{}, false, failure.Errorf(failure.Unavailable, "asking %s what it holds: %w", d.Path, err)
+	if err != nil {
+		return answer{}, failure.Errorf(failure.Unavailable, "asking %s what it holds: %w", d.Path, err)
+	}
+	sequence, err := Sequence(d.Path)
+	return answer{inode{info.Device, info.Inode}, sequence, true}, err
 }

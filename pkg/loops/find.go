@@ -64,20 +64,12 @@ type unanswered struct {
 	err error
 }
 
-// answer is the answer of a device.
-type answer struct {
-	file inode
-	ok   bool
-}
-
 // ask asks one device and notes it if it holds the file.
 func (s *search) ask(ctx context.Context, d Device) error {
 	got, err := deadline.Do(ctx, deadline.Call{Name: "asking " + d.Path + " what it holds"},
-		func(context.Context) (answer, error) {
-			file, ok, err := d.held()
-			return answer{file, ok}, err
-		}, nil)
+		func(context.Context) (answer, error) { return d.held() }, nil)
 	if err == nil && got.ok && got.file == s.file {
+		d.Sequence = got.sequence
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.found = append(s.found, d)

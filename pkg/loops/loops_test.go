@@ -81,6 +81,17 @@ func TestHolding(t *testing.T) {
 	byName := testfs.Attach(t, image)
 	found, err = holding(t, &calls, image, slack)
 	wantOne(t, found, err, byName)
+	now, err := loops.Sequence(byName)
+	must(t, err)
+	other, err := loops.Sequence(byLink)
+	must(t, err)
+	if found[0].Sequence != now || now == other {
+		t.Errorf("%s was found with the sequence number %d and has %d; %s has %d", byName, found[0].Sequence, now, byLink,
+			other)
+	}
+	if none, err := loops.Sequence("/dev/loop-none"); none != 0 || err != nil {
+		t.Errorf("a device that is not there has the sequence number %d, %v", none, err)
+	}
 }
 
 // Another user's device on a server that does not answer delays no caller for long, and hides nothing.

@@ -34,7 +34,8 @@ var ErrStillFrozen = errors.New("the filesystem is still frozen")
 // the work has returned. The limit counts from the first freeze. Without filesystems During only does the work.
 //
 // It fails with ErrLimit, ErrThawed, ErrStillFrozen, the context's error, the work's, or the kernel's: EBUSY for a
-// filesystem that is already frozen, EOPNOTSUPP for one that cannot be frozen.
+// filesystem that is already frozen, EOPNOTSUPP for one that cannot be frozen. It freezes nothing, and fails with the
+// Kind Unavailable, if a loop device no longer holds the image that it held when the filesystem was found.
 func During(ctx context.Context, filesystems []Filesystem, limit time.Duration,
 	work func(context.Context) error) error {
 	if len(filesystems) == 0 {

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/deadline"
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
@@ -28,6 +29,7 @@ type Filesystem struct {
 	// Device is the device number of the filesystem as in /proc/self/mountinfo.
 	Device uint64
 	mounts []mount
+	on     loop
 }
 
 // mount is one mount of a filesystem.
@@ -48,20 +50,39 @@ func Find(ctx context.Context, image string) (Use, error) {
 	if err != nil {
 		return Use{}, fmt.Errorf("the mounts of this node could not be read: %w", err)
 	}
-	var use Use
+	return useOf(found, mounts), nil
+}
+
+// useOf combines the loop devices that hold an image with the mounts, which were read later. A device may hold another
+// image by then: Filesystem.open checks that.
+func useOf(found []loop, mounts []*mountinfo.Info) (use Use) {
 	for _, l := range found {
 		use.Loops = append(use.Loops, l.path)
 		found := filesystemsOn(l, mounts)
 		use.Filesystems = append(use.Filesystems, found...)
 		use.Raw = use.Raw || len(found) == 0
 	}
-	return use, nil
+	return use
 }
 
 // loop is a loop device that has a backing file.
 type loop struct {
-	path   string
-	device uint64
+	path     string
+	device   uint64
+	sequence uint64 // loops.Device.Sequence
+}
+
+// check fails if the device holds another file than when it was found. Kinds: Unavailable.
+func (l loop) check() error {
+	if l.sequence == 0 {
+		return nil // unknown
+	}
+	now, err := loops.Sequence(l.path)
+	if err == nil && now != l.sequence {
+		err = failure.Errorf(failure.Unavailable, "%s no longer holds the image that it held when it was found: look again",
+			l.path)
+	}
+	return err
 }
 
 // loopsOver finds the loop devices that hold the image.
@@ -89,7 +110,7 @@ func numbered(devices []loops.Device) ([]loop, error) {
 		if err := unix.Stat(d.Path, &stat); err != nil {
 			return nil, &os.PathError{Op: "stat", Path: d.Path, Err: err}
 		}
-		numbered = append(numbered, loop{path: d.Path, device: stat.Rdev})
+		numbered = append(numbered, loop{path: d.Path, device: stat.Rdev, sequence: d.Sequence})
 	}
 	return numbered, nil
 }
@@ -107,7 +128,7 @@ func filesystemsOn(l loop, mounts []*mountinfo.Info) []Filesystem {
 		if !known {
 			i = len(found)
 			index[device] = i
-			found = append(found, Filesystem{Device: device})
+			found = append(found, Filesystem{Device: device, on: l})
 		}
 		found[i].mounts = append(found[i].mounts, mount{id: uint64(m.ID), path: m.Mountpoint})
 	}

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
 
@@ -117,6 +119,63 @@ func TestFindOtherName(t *testing.T) {
 		t.Errorf("an image that is attached to %s by the name %s has %+v", device, link, use)
 	}
 }
+
+// attachTo attaches an image to a loop device. The device frees itself once the returned file is closed and nothing is
+// mounted from it. It retries while another process has the device.
+func attachTo(t *testing.T, device, image string) *os.File {
+	t.Helper()
+	file, err := os.OpenFile(image, os.O_RDWR, 0)
+	must(t, err)
+	defer file.Close()
+	config := &unix.LoopConfig{Fd: uint32(file.Fd()), Info: unix.LoopInfo64{Flags: unix.LO_FLAGS_AUTOCLEAR}}
+	for end := time.Now().Add(2 * time.Minute); ; <-time.After(time.Millisecond) {
+		held, err := os.OpenFile(device, os.O_RDWR, 0)
+		must(t, err)
+		if err = unix.IoctlLoopConfigure(int(held.Fd()), config); err == nil {
+			return held
+		}
+		must(t, held.Close())
+		if time.Now().After(end) {
+			t.Fatalf("attaching %s to %s: %v", image, device, err)
+		}
+	}
+}
+
+// The loop device of an image is given to another image after it was found, and before the mounts are read. The other
+// image's filesystem is not frozen.
+func TestAnotherImageIsNotFrozen(t *testing.T) {
+	testfs.NeedRoot(t)
+	image, other := newImage(t, ""), newImage(t, "ext4")
+	device := testfs.Run(t, "losetup", "--find", "--show", image)
+	found, err := loopsOver(t.Context(), image)
+	testfs.Run(t, "losetup", "--detach", device)
+	must(t, err)
+	held := attachTo(t, device, other)
+	defer held.Close()
+	dir := testfs.Mount(t, device)
+	mounts, err := mountinfo.GetMounts(nil)
+	must(t, err)
+	use := useOf(found, mounts)
+	if len(use.Filesystems) != 1 {
+		t.Fatalf("the other image counts as %+v: nothing is shown by this", use)
+	}
+	err = During(t.Context(), use.Filesystems, time.Minute, func(context.Context) error {
+		t.Errorf("the work was done; the filesystem of another image is frozen: %t", isFrozen(t, dir))
+		return nil
+	})
+	if !failure.Is(err, failure.Unavailable) {
+		t.Errorf("got %v, want Unavailable", err)
+	}
+	for what, err := range map[string]error{"Thaw": second(use.Thaw(t.Context())), "Flush": use.Flush(t.Context())} {
+		if !failure.Is(err, failure.Unavailable) {
+			t.Errorf("%s: got %v, want Unavailable", what, err)
+		}
+	}
+	must(t, During(t.Context(), find(t, other).Filesystems, time.Minute, func(context.Context) error { return nil }))
+}
+
+// second returns the error of a call that returns something else before it.
+func second[T any](_ T, err error) error { return err }
 
 func TestFindFails(t *testing.T) {
 	if _, err := Find(t.Context(), filepath.Join(t.TempDir(), "missing")); !errors.Is(err, os.ErrNotExist) {

@@ -9,7 +9,9 @@ import (
 )
 
 // open opens a directory of the filesystem. The mount's ID (statx(2), Linux 5.8) reveals a path that another mount
-// covers.
+// covers. The filesystem was found by the number of its loop device, and the number may have been given to another
+// image before. The open directory keeps the loop device in use. If that still has its sequence number, it has held the
+// image since it was found. Kinds: Unavailable when it has not.
 func (f Filesystem) open() (*os.File, error) {
 	for _, m := range f.mounts {
 		dir, err := os.OpenFile(m.path, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -17,12 +19,21 @@ func (f Filesystem) open() (*os.File, error) {
 			continue // Try the next one; the error below covers the case that none works.
 		}
 		if id, err := mountID(dir); err == nil && id == m.id {
-			return dir, nil
+			return f.checked(dir)
 		}
 		closeQuietly(dir)
 	}
 	return nil, fmt.Errorf("none of the %d mounts of device %d:%d can be opened here: %w",
 		len(f.mounts), unix.Major(f.Device), unix.Minor(f.Device), os.ErrNotExist)
+}
+
+// checked returns an open directory of the filesystem if its loop device still holds the image.
+func (f Filesystem) checked(dir *os.File) (*os.File, error) {
+	if err := f.on.check(); err != nil {
+		closeQuietly(dir)
+		return nil, err
+	}
+	return dir, nil
 }
 
 func mountID(file *os.File) (uint64, error) {
