@@ -322,6 +322,10 @@ const (
 	// volumes are.
 	VolumeSetFinalizer = "stowage.dev/volumeset"
 
+	// VolumeSlotFinalizer keeps a PersistentVolume of policy Retain that a set made until its slot is gone from the set.
+	// On volumes of policy Delete, VolumeSetFinalizer does the same.
+	VolumeSlotFinalizer = "stowage.dev/volumeset-slot"
+
 	// VolumeSetAnnotation names the set that made a PersistentVolume, by UID.
 	VolumeSetAnnotation = "stowage.dev/volumeset-uid"
 

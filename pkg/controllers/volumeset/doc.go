@@ -12,9 +12,9 @@
 // whether it would accept the PersistentVolumes. slots.go writes the intent to create a volume as a slot, fill.go
 // creates the volume, progress.go remembers what is known of the slot, and withdraw.go gives slots up and chooses
 // places. failures.go remembers failures by place. share.go keeps one set from occupying all workers. remove.go deletes
-// a volume, and undeleted.go reports why a deletion failed. surplus.go delays the deletion of surplus unbound volumes.
-// classes.go records the classes in which claims may bind to unbound volumes, for the policy that refuses clones
-// there. events.go records events of a set.
+// a volume, slotted.go keeps its PersistentVolume until its slot is gone, and undeleted.go reports why a deletion
+// failed. surplus.go delays the deletion of surplus unbound volumes. classes.go records the classes in which claims may
+// bind to unbound volumes, for the policy that refuses clones there. events.go records events of a set.
 //
 // # What makes it safe
 //
@@ -22,6 +22,8 @@
 //     driver is asked. The next leader asks for the same volume. A slot is removed once its PersistentVolume has been
 //     created, or seen by a live read, or once no volume can exist: no request was sent, or the driver has refused the
 //     first request or proven that no volume exists.
+//   - A PersistentVolume has a finalizer of ours until its slot is gone or its volume is deleted. If there is none of
+//     the name of a slot, the slot's volume therefore has no data of a claim.
 //   - New slots are decided on a list of volumes that is newer than the set, and the write requires that the set is
 //     unchanged. Each volume is therefore in the list or has a slot.
 //   - Names are random and never reused. A manager that lost its lease and resumes in the middle of a call can

@@ -3,6 +3,7 @@ package volumeset
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/controllers/csiclient"
@@ -14,6 +15,7 @@ type driver struct {
 	w       *world
 	made    int
 	volumes map[string]string // handles by name
+	kept    map[string]string // handles of volumes that people keep without a PersistentVolume, by name
 	late    []string          // names of volumes still being created after their call ended
 	asked   map[string]bool   // names that were requested
 	open    map[string]bool   // names whose volumes may exist, according to the answers so far
@@ -24,7 +26,8 @@ type driver struct {
 const allZones = "all"
 
 func newDriver(w *world) *driver {
-	return &driver{w: w, volumes: map[string]string{}, asked: map[string]bool{}, open: map[string]bool{}}
+	return &driver{w: w, volumes: map[string]string{}, kept: map[string]string{}, asked: map[string]bool{},
+		open: map[string]bool{}}
 }
 
 // isFull reports whether the place has no room for a new volume.
@@ -33,6 +36,9 @@ func (d *driver) isFull(segments map[string]string) bool {
 }
 
 func (d *driver) make(name string) string {
+	if d.kept[name] != "" {
+		return d.kept[name]
+	}
 	if d.volumes[name] == "" {
 		d.made++
 		d.volumes[name] = fmt.Sprintf("%s#%d", name, d.made)
@@ -50,8 +56,16 @@ func (d *driver) carryOn() {
 }
 
 func (d *driver) delete(handle string) {
+	for _, all := range []map[string]string{d.volumes, d.kept} {
+		maps.DeleteFunc(all, func(_, there string) bool { return there == handle })
+	}
+}
+
+// keep leaves a volume to a person, who has deleted its PersistentVolume.
+func (d *driver) keep(handle string) {
 	for name, there := range d.volumes {
 		if there == handle {
+			d.kept[name] = handle
 			delete(d.volumes, name)
 		}
 	}

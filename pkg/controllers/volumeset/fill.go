@@ -133,7 +133,8 @@ type outcome struct {
 
 // attempt creates the volume of a slot and its PersistentVolume. It does nothing for a slot that is gone or that
 // another manager has taken over. The slot is read past the cache right before the driver is asked, so a manager that
-// lost its lease long ago sends no request.
+// lost its lease long ago sends no request. If there is no PersistentVolume, no claim has used the volume: our
+// finalizers keep the PersistentVolume until the slot is gone, or the volume is deleted.
 func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err error) {
 	taken, set := f.taken(key), &v1alpha1.PersistentVolumeSet{}
 	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {

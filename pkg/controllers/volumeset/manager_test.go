@@ -31,14 +31,15 @@ type manager struct {
 	remover *remover
 	queue   *queue
 
-	stops, stopped    bool      // the set must create no more volumes; a completed reconciliation has seen that
-	dirty, looking    bool      // the set must be reconciled; it is being reconciled
-	wake              time.Time // when it must be reconciled even without an event
-	leaving, removing map[string]bool
+	stops, stopped bool                 // the set must create no more volumes; a completed reconciliation has seen that
+	dirty, looking bool                 // the set must be reconciled; it is being reconciled
+	wake           time.Time            // when it must be reconciled even without an event
+	leaving        map[string]time.Time // the PersistentVolumes that end, and when each is looked at
+	removing       map[string]bool
 }
 
 func newManager(w *world, name string) *manager {
-	m := &manager{w: w, name: name, dirty: true, leaving: map[string]bool{}, removing: map[string]bool{}}
+	m := &manager{w: w, name: name, dirty: true, leaving: map[string]time.Time{}, removing: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.cache = newCache(m)
 	o := Options{Driver: driverOf{m}, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Slots: 3, Workers: 6,
@@ -86,7 +87,7 @@ func (m *manager) saw(k kind, before client.Object, c change) {
 		}
 	}
 	if c.object != nil && isEnding(c.object) {
-		m.leaving[c.name] = true
+		m.leaving[c.name] = m.w.clock
 	}
 }
 
@@ -101,7 +102,7 @@ func (m *manager) act() bool {
 		can = append(can, func() { m.fill(key) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.leaving)) {
-		if !m.removing[name] && len(m.removing) < 3 {
+		if !m.removing[name] && len(m.removing) < 3 && !m.leaving[name].After(m.w.clock) {
 			can = append(can, func() { m.remove(name) })
 			break
 		}
@@ -140,8 +141,8 @@ func (m *manager) remove(name string) {
 	m.removing[name] = true
 	m.w.begin(m, "remove", func() {
 		result, err := m.remover.Reconcile(m.ctx, ctrl.Request{NamespacedName: types.NamespacedName{Name: name}})
-		if err != nil || result.RequeueAfter > 0 {
-			m.leaving[name] = true
+		if _, isSeen := m.leaving[name]; !isSeen && (err != nil || result.RequeueAfter > 0) {
+			m.leaving[name] = m.w.clock.Add(result.RequeueAfter)
 		}
 	}, func() { delete(m.removing, name) })
 }

@@ -195,7 +195,7 @@ func (w *world) people(v *corev1.PersistentVolume) {
 		w.note("somebody deletes %s", v.Name)
 		_ = w.api.delete(volumes, v.Name, nil)
 		if isRetained(v) && v.Spec.CSI != nil {
-			w.driver.delete(v.Spec.CSI.VolumeHandle) // The volume as well.
+			w.driver.keep(v.Spec.CSI.VolumeHandle)
 		}
 		return
 	case number == 18 && v.DeletionTimestamp != nil && v.Spec.CSI != nil: // As if the manager were gone.

@@ -175,7 +175,7 @@ func (r *reconciler) survey(ctx context.Context, o *round, volumes []*corev1.Per
 func (o *round) isOver() bool {
 	isLeft := func(slot v1alpha1.VolumeSlot) bool { return !o.ended[slot.Name] }
 	return o.set.DeletionTimestamp != nil && !slices.ContainsFunc(o.set.Status.Slots, isLeft) &&
-		len(o.actions.remove) == 0 && o.census.unseen == 0
+		len(o.actions.remove) == 0 && o.census.unseen == 0 && !o.isMarked()
 }
 
 // release removes the finalizer of a set that is being deleted.

@@ -33,7 +33,9 @@ func (r *reconciler) remove(ctx context.Context, volumes []*corev1.PersistentVol
 }
 
 // remover finishes the deletion of PersistentVolumes with our finalizer, whoever started it. It removes the finalizer
-// from those that csi-provisioner is going to delete, so a bound volume needs no manager.
+// from those that csi-provisioner is going to delete, and that of the slot from those of policy Retain, so a bound
+// volume needs no manager. No PersistentVolume whose volume stays loses its last finalizer of ours before its slot is
+// gone.
 type remover struct {
 	client  client.Client
 	live    client.Reader // bypasses the cache
@@ -45,7 +47,8 @@ type remover struct {
 	changed func(ctx context.Context, v *corev1.PersistentVolume) // called when its sets must be reconciled again
 }
 
-// turnPause is how long a deletion waits while its class occupies its share of the workers.
+// turnPause is how long a PersistentVolume waits while its class occupies its share of the workers, or while it has a
+// slot.
 const turnPause = 2 * time.Second
 
 // Reconcile reconciles one PersistentVolume.
@@ -58,7 +61,7 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
 	}
-	if fate(v) == erase { // No live read before admission: thousands may wait.
+	if next(v) == erase { // No live read before admission: thousands may wait.
 		if !r.shares.admit(v.Spec.StorageClassName) {
 			return ctrl.Result{RequeueAfter: turnPause}, nil
 		}
@@ -71,7 +74,12 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
 	}
-	switch fate(v) {
+	return r.end(ctx, v)
+}
+
+// end takes the next step for a PersistentVolume that was read past the cache.
+func (r *remover) end(ctx context.Context, v *corev1.PersistentVolume) (ctrl.Result, error) {
+	switch next(v) {
 	case wait:
 		return ctrl.Result{}, nil
 	case erase:
@@ -79,11 +87,21 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 			return ctrl.Result{}, err
 		}
 	case keep:
+		hasSlot, err := r.hasSlot(ctx, v)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if hasSlot {
+			return ctrl.Result{RequeueAfter: turnPause}, nil
+		}
 	}
-	controllerutil.RemoveFinalizer(v, v1alpha1.VolumeSetFinalizer)
-	if isNobodys(v) {
-		controllerutil.RemoveFinalizer(v, provisionerFinalizer)
+	if isLeaving(v) {
+		controllerutil.RemoveFinalizer(v, v1alpha1.VolumeSetFinalizer)
+		if isNobodys(v) {
+			controllerutil.RemoveFinalizer(v, provisionerFinalizer)
+		}
 	}
+	controllerutil.RemoveFinalizer(v, v1alpha1.VolumeSlotFinalizer)
 	err := r.client.Update(ctx, v)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: firstPause}, nil
@@ -113,10 +131,15 @@ func (r *remover) isToDo(v *corev1.PersistentVolume) bool {
 	return isEnding(v) && v.Spec.CSI != nil && v.Spec.CSI.Driver == r.driver.Driver()
 }
 
-// isEnding reports whether a PersistentVolume has our finalizer and is being deleted or handed over.
+// isEnding reports whether a PersistentVolume has a finalizer that the remover is to remove.
 func isEnding(o client.Object) bool {
 	v, ok := o.(*corev1.PersistentVolume)
-	return ok && controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&
+	return ok && (isLeaving(v) || controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSlotFinalizer))
+}
+
+// isLeaving reports whether a PersistentVolume has our finalizer and is being deleted or handed over.
+func isLeaving(v *corev1.PersistentVolume) bool {
+	return controllerutil.ContainsFinalizer(v, v1alpha1.VolumeSetFinalizer) &&
 		(v.DeletionTimestamp != nil || isHandedOver(v))
 }
 
@@ -139,14 +162,22 @@ func Regain(v *corev1.PersistentVolume) {
 	}
 }
 
-// ending is the action for the volume of a PersistentVolume that is being deleted or handed over.
+// ending is the action for the volume of a PersistentVolume that is ending.
 type ending int
 
 const (
 	wait  ending = iota // for another controller or a claim
 	erase               // delete the volume, then remove the finalizer
-	keep                // keep the volume, and remove the finalizer
+	keep                // keep the volume, and remove our finalizer
 )
+
+// next returns the action for a PersistentVolume that is ending.
+func next(v *corev1.PersistentVolume) ending {
+	if !isLeaving(v) {
+		return keep // Only the finalizer of its slot is removed.
+	}
+	return fate(v)
+}
 
 // isNobodys reports whether a PersistentVolume that is being deleted names no claim. Kubernetes no longer binds it, and
 // csi-provisioner removes its finalizer from released ones only. csi-provisioner adds the finalizer to a

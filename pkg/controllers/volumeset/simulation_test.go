@@ -164,6 +164,11 @@ func (w *world) wait() bool {
 			next = due
 		}
 	}
+	for _, due := range m.leaving {
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
 	if next.IsZero() {
 		return false
 	}
@@ -191,7 +196,7 @@ func (w *world) atRest() {
 		return
 	}
 	for _, v := range all {
-		if v.DeletionTimestamp != nil && v.Spec.ClaimRef == nil {
+		if v.DeletionTimestamp != nil && (v.Spec.ClaimRef == nil || v.Status.Phase == corev1.VolumeReleased) {
 			w.violate("A VOLUME NEVER GOES: %s is being deleted, and has the finalizers %q", v.Name, v.Finalizers)
 		}
 	}

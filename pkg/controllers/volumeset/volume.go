@@ -64,6 +64,7 @@ func persistentVolume(
 	pv.Annotations[provisionedBy] = driver
 	pv.Annotations[v1alpha1.VolumeSetAnnotation] = string(set.UID)
 	pv.Annotations[v1alpha1.TemplateAnnotation] = templateDigest(order.Template)
+	pv.Finalizers = []string{v1alpha1.VolumeSlotFinalizer}
 	if spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
 		pv.Finalizers = []string{v1alpha1.VolumeSetFinalizer}
 	}

@@ -168,11 +168,19 @@ func (w *world) check() {
 	}
 	for _, v := range w.api.volumes() {
 		w.mustBeGuarded(v)
+		w.mustBeKept(v)
 		isKept := v.DeletionTimestamp == nil && v.Status.Phase != corev1.VolumeReleased && v.Spec.CSI != nil
 		if isKept && w.driver.volumes[v.Name] != v.Spec.CSI.VolumeHandle {
 			w.violate("A VOLUME IS LOST: the PersistentVolume %s is of %s, and that is not there", v.Name,
 				v.Spec.CSI.VolumeHandle)
 		}
+	}
+}
+
+// mustBeKept checks that no claim can get a volume that a person keeps: it may have the data of an earlier claim.
+func (w *world) mustBeKept(v *corev1.PersistentVolume) {
+	if v.DeletionTimestamp == nil && v.Spec.CSI != nil && w.driver.kept[v.Name] == v.Spec.CSI.VolumeHandle {
+		w.violate("A KEPT VOLUME IS OFFERED AGAIN: %s", v.Spec.CSI.VolumeHandle)
 	}
 }
 
