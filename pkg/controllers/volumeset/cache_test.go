@@ -125,7 +125,14 @@ func (c *cache) List(_ context.Context, into client.ObjectList, options ...clien
 func (c *cache) Create(_ context.Context, object client.Object, options ...client.CreateOption) error {
 	o := &client.CreateOptions{}
 	o.ApplyOptions(options)
-	return c.write("create "+object.GetName(), func() error { return c.m.w.api.create(object, len(o.DryRun) > 0) })
+	return c.write("create "+object.GetName(), func() error {
+		if len(o.DryRun) == 0 && c.m.deposed && !c.m.w.hasSlot(object.GetName()) {
+			// A world has no leases: without a slot, the manager has been stopped for longer than it acts on a read.
+			c.m.w.running.dead = true
+			return errKilled
+		}
+		return c.m.w.api.create(object, len(o.DryRun) > 0)
+	})
 }
 
 func (c *cache) Update(_ context.Context, object client.Object, _ ...client.UpdateOption) error {

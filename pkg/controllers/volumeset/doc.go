@@ -27,7 +27,7 @@
 //   - New slots are decided on a list of volumes that is newer than the set, and the write requires that the set is
 //     unchanged. Each volume is therefore in the list or has a slot.
 //   - Names are random and never reused. A manager that lost its lease and resumes in the middle of a call can
-//     therefore only repeat a call that was made before.
+//     therefore only repeat a call that was made before. It begins no call by what it read seconds ago (fresh.go).
 //   - A PersistentVolume is deleted with the resource version at which it was seen unbound. Kubernetes binds no volume
 //     that is being deleted, and our finalizer keeps the object until the driver has deleted the volume.
 //

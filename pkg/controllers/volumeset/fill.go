@@ -45,6 +45,7 @@ type filler struct {
 	shares  shares // of the workers, by set
 	classes shares // by class, because a class that hangs may have many sets
 	timeout time.Duration
+	fresh   time.Duration    // how long after a live read it acts on it
 	changed func(set string) // called when a set must be reconciled again
 	now     func() time.Time
 	// identity identifies this process. It sends requests only for slots with this identity.
@@ -132,30 +133,24 @@ type outcome struct {
 }
 
 // attempt creates the volume of a slot and its PersistentVolume. It does nothing for a slot that is gone or that
-// another manager has taken over. The slot is read past the cache right before the driver is asked, so a manager that
-// lost its lease long ago sends no request. If there is no PersistentVolume, no claim has used the volume: our
-// finalizers keep the PersistentVolume until the slot is gone, or the volume is deleted.
+// another manager has taken over. The slot is read past the cache right before the driver is asked, and again if the
+// driver took long, so a manager that lost its lease long ago creates nothing. If there is no PersistentVolume, no
+// claim has used the volume: our finalizers keep the PersistentVolume until the slot is gone, or the volume is deleted.
 func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err error) {
-	taken, set := f.taken(key), &v1alpha1.PersistentVolumeSet{}
-	if err := f.live.Get(ctx, client.ObjectKey{Name: key.set}, set); err != nil {
-		return outcome{gone: apierrors.IsNotFound(err)}, client.IgnoreNotFound(err)
-	}
-	slot := slotOf(set, key.slot)
-	if slot == nil {
-		return outcome{gone: true}, nil
-	}
-	if slot.Manager != f.identity { // Or our takeover is not written yet.
-		return end, nil
+	begun := start{at: f.now(), taken: f.taken(key)}
+	set, slot, end, err := f.own(ctx, key)
+	if err != nil || slot == nil {
+		return end, err
 	}
 	if p := f.progressOf(key); p.made || p.withdrawn { // Another request would use the name twice.
 		return end, nil
 	}
 	err = f.live.Get(ctx, client.ObjectKey{Name: key.slot}, &corev1.PersistentVolume{})
 	if apierrors.IsNotFound(err) {
-		return f.create(ctx, set, *slot, taken)
+		return f.create(ctx, set, *slot, begun)
 	}
 	if err == nil { // Usually the answer to its creation was lost.
-		f.made(key, taken)
+		f.made(key, begun.taken)
 		end = outcome{made: true, place: slot.Segments}
 	}
 	return end, err
@@ -163,7 +158,7 @@ func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err err
 
 // create asks the driver for the volume of a slot, and creates its PersistentVolume.
 func (f *filler) create(
-	ctx context.Context, set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot, taken int,
+	ctx context.Context, set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot, begun start,
 ) (end outcome, err error) {
 	key := slotKey{set: set.Name, slot: slot.Name}
 	call, cancel := context.WithTimeout(ctx, f.timeout)
@@ -171,6 +166,9 @@ func (f *filler) create(
 	order, err := orderOf(set, slot)
 	if err != nil {
 		return outcome{lost: true, place: slot.Segments}, err
+	}
+	if f.isOld(begun.at) {
+		return end, errOld
 	}
 	may, first := f.ask(key)
 	if !may {
@@ -181,7 +179,7 @@ func (f *filler) create(
 	if cause != nil {
 		err = fmt.Errorf("the driver did not create %s: %s", slot.Name, csiclient.Message(cause))
 		end.refused = csiclient.IsFinal(cause)
-		if end.refused && !f.refused(key, first, csiclient.IsAbsent(cause), taken) {
+		if end.refused && !f.refused(key, first, csiclient.IsAbsent(cause), begun.taken) {
 			err = fmt.Errorf("%w (%w)", err, errOpen)
 		}
 		return end, err
@@ -190,12 +188,21 @@ func (f *filler) create(
 		return end, err
 	}
 	end.made = true
-	err = f.client.Create(ctx, persistentVolume(f.driver.Driver(), set, slot.Name, order, volume))
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return end, fmt.Errorf("the PersistentVolume of %s was not created: %w", slot.Name, err)
+	return end, f.publish(ctx, key, begun, persistentVolume(f.driver.Driver(), set, slot.Name, order, volume))
+}
+
+// publish creates the PersistentVolume of a slot. If the driver took long, the slot must still be this manager's.
+func (f *filler) publish(ctx context.Context, key slotKey, begun start, v *corev1.PersistentVolume) error {
+	if f.isOld(begun.at) {
+		if owns, err := f.stillOwns(ctx, key, v.Spec.CSI.VolumeHandle); err != nil || !owns {
+			return err
+		}
 	}
-	f.made(key, taken)
-	return end, nil
+	if err := f.client.Create(ctx, v); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("the PersistentVolume of %s was not created: %w", key.slot, err)
+	}
+	f.made(key, begun.taken)
+	return nil
 }
 
 // errOpen reports that a slot stays although its request was refused.

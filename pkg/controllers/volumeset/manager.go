@@ -80,7 +80,7 @@ func Add(m ctrl.Manager, o Options) error {
 func newParts(c client.Client, live client.Reader, o Options, told events.EventRecorder,
 	changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
-		client: c, live: live, driver: o.Driver, log: o.Log, timeout: o.Timeout, changed: changed,
+		client: c, live: live, driver: o.Driver, log: o.Log, timeout: o.Timeout, fresh: freshFor, changed: changed,
 		shares: shares{workers: o.Workers, quarters: half}, classes: shares{workers: o.Workers, quarters: most},
 	})
 	sets := &reconciler{
@@ -94,8 +94,8 @@ func newParts(c client.Client, live client.Reader, o Options, told events.EventR
 		}
 	}
 	return sets, &remover{
-		client: c, live: live, driver: o.Driver, timeout: o.Timeout, shares: shares{workers: o.Workers, quarters: half},
-		events: told, failed: sets.failed, changed: again,
+		client: c, live: live, driver: o.Driver, timeout: o.Timeout, now: time.Now, fresh: freshFor,
+		shares: shares{workers: o.Workers, quarters: half}, events: told, failed: sets.failed, changed: again,
 	}
 }
 

@@ -38,6 +38,9 @@ type manager struct {
 	removing       map[string]bool
 }
 
+// worldFresh stands for freshFor. In a world, the clock moves on by seconds between two calls.
+const worldFresh = 5 * time.Minute
+
 func newManager(w *world, name string) *manager {
 	m := &manager{w: w, name: name, dirty: true, leaving: map[string]time.Time{}, removing: map[string]bool{}}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
@@ -49,6 +52,7 @@ func newManager(w *world, name string) *manager {
 	}
 	m.sets, m.remover = newParts(m.cache, liveReader{m}, o, &events.FakeRecorder{}, func(string) { m.dirty = true })
 	m.sets.now, m.sets.filler.now, m.sets.filler.identity = w.now, w.now, name
+	m.remover.now, m.sets.filler.fresh, m.remover.fresh = w.now, worldFresh, worldFresh
 	m.sets.name = func() string { w.slots++; return fmt.Sprintf("volume-%03d", w.slots) }
 	m.sets.filler.queue.ShutDown()
 	m.queue = &queue{m: m, working: map[slotKey]bool{}, failures: map[slotKey]int{}, due: map[slotKey]time.Time{}}

@@ -72,7 +72,7 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 	api := builder.Build()
 	driver := &talker{}
 	r, _ := newParts(api, api, benchOptions(driver), &events.FakeRecorder{}, func(string) {})
-	r.filler.identity = "manager"
+	r.filler.identity, r.filler.fresh = "manager", time.Hour // However slow the machine is.
 	t.Cleanup(r.filler.queue.ShutDown)
 	return r, driver
 }
@@ -81,7 +81,7 @@ func bench(t *testing.T, calls interceptor.Funcs, objects ...client.Object) (*re
 func removing(r *reconciler, driver Driver, timeout time.Duration) *remover {
 	return &remover{
 		client: r.client, live: r.client, driver: driver, timeout: timeout, events: &events.FakeRecorder{},
-		shares: shares{workers: 1, quarters: half}, failed: r.failed,
+		now: time.Now, fresh: time.Hour, shares: shares{workers: 1, quarters: half}, failed: r.failed,
 		changed: func(context.Context, *corev1.PersistentVolume) {},
 	}
 }

@@ -41,6 +41,8 @@ type remover struct {
 	live    client.Reader // bypasses the cache
 	driver  Driver
 	timeout time.Duration // of each request to the driver
+	now     func() time.Time
+	fresh   time.Duration // how long after a live read it acts on it
 	shares  shares        // of the workers, by class: the storage of a class may hang
 	events  events.EventRecorder
 	failed  *undeleted
@@ -68,22 +70,23 @@ func (r *remover) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Res
 		defer r.shares.leave(v.Spec.StorageClassName)
 	}
 	// The decision to delete data is made on a live read.
+	read := r.now()
 	if err := r.live.Get(ctx, request.NamespacedName, v); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !r.isToDo(v) {
 		return ctrl.Result{}, nil
 	}
-	return r.end(ctx, v)
+	return r.end(ctx, v, read)
 }
 
-// end takes the next step for a PersistentVolume that was read past the cache.
-func (r *remover) end(ctx context.Context, v *corev1.PersistentVolume) (ctrl.Result, error) {
+// end takes the next step for a PersistentVolume that was read past the cache, not before the given time.
+func (r *remover) end(ctx context.Context, v *corev1.PersistentVolume, read time.Time) (ctrl.Result, error) {
 	switch next(v) {
 	case wait:
 		return ctrl.Result{}, nil
 	case erase:
-		if err := r.erase(ctx, v); err != nil {
+		if err := r.erase(ctx, v, read); err != nil {
 			return ctrl.Result{}, err
 		}
 	case keep:
@@ -109,10 +112,14 @@ func (r *remover) end(ctx context.Context, v *corev1.PersistentVolume) (ctrl.Res
 	return ctrl.Result{}, client.IgnoreNotFound(err)
 }
 
-// erase deletes the volume of a PersistentVolume, unless another PersistentVolume has the same volume.
-func (r *remover) erase(ctx context.Context, v *corev1.PersistentVolume) error {
+// erase deletes the volume of a PersistentVolume, unless another PersistentVolume has the same volume. A process that
+// was stopped since it read them looks again: a person may have created another one meanwhile.
+func (r *remover) erase(ctx context.Context, v *corev1.PersistentVolume, read time.Time) error {
 	if isElsewhere, err := r.isElsewhere(ctx, v); err != nil || isElsewhere {
 		return err
+	}
+	if r.now().Sub(read) > r.fresh {
+		return fmt.Errorf("the volume of %s was not deleted: %w", v.Name, errOld)
 	}
 	call, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

@@ -49,6 +49,7 @@ func TestKeptVolumeIsNotOfferedAgain(t *testing.T) {
 	}
 	second, remove := newParts(first.client, first.client, benchOptions(driver), &events.FakeRecorder{}, func(string) {})
 	t.Cleanup(second.filler.queue.ShutDown)
+	second.filler.fresh, remove.fresh = time.Hour, time.Hour
 	end := func() {
 		t.Helper()
 		if _, err := remove.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(v)}); err != nil {
