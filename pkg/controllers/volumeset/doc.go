@@ -9,12 +9,13 @@
 //
 // census.go counts, plan.go decides, and spread.go chooses the volumes to delete; all three are pure. reconcile.go
 // reads the objects and carries out the plan. class.go finds the set's StorageClass. proof.go asks the API server
-// whether it would accept the PersistentVolumes. slots.go writes the intent to create a volume as a slot, fill.go
-// creates the volume, progress.go remembers what is known of the slot, and withdraw.go gives slots up and chooses
-// places. failures.go remembers failures by place. share.go keeps one set from occupying all workers. remove.go deletes
-// a volume, slotted.go keeps its PersistentVolume until its slot is gone, and undeleted.go reports why a deletion
-// failed. surplus.go delays the deletion of surplus unbound volumes. classes.go records the classes in which claims may
-// bind to unbound volumes, for the policy that refuses clones there. events.go records events of a set.
+// whether it would accept the PersistentVolumes, and altered.go whether they would count in the set. slots.go writes
+// the intent to create a volume as a slot, fill.go creates the volume, progress.go remembers what is known of the slot,
+// and withdraw.go gives slots up and chooses places. failures.go remembers failures by place. share.go keeps one set
+// from occupying all workers. remove.go deletes a volume, slotted.go keeps its PersistentVolume until its slot is gone,
+// and undeleted.go reports why a deletion failed. surplus.go delays the deletion of surplus unbound volumes. classes.go
+// records the classes in which claims may bind to unbound volumes, for the policy that refuses clones there. events.go
+// records events of a set.
 //
 // # What makes it safe
 //

@@ -2,6 +2,7 @@ package volumeset
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -68,8 +69,8 @@ func (r *reconciler) counts(ctx context.Context, set *v1alpha1.PersistentVolumeS
 }
 
 // prove asks the API server whether it would accept the PersistentVolumes of new slots, before a slot is written. A
-// volume whose object is always refused could neither be bound to a claim nor be given up. Without the API server's
-// consent no volume is created, and all other work continues.
+// volume whose object is always refused could neither be bound to a claim nor be given up. It also checks that the API
+// server would not alter them. Without the API server's consent no volume is created, and all other work continues.
 func (r *reconciler) prove(ctx context.Context, o *round) {
 	if o.actions.create == 0 {
 		return
@@ -80,7 +81,11 @@ func (r *reconciler) prove(ctx context.Context, o *round) {
 		// No object is created with this name. A random name would change the condition with each refusal.
 		name := "pvs-" + string(o.set.UID)
 		asked := csiclient.Volume{Handle: name, SizeBytes: o.order.Template.Spec.Capacity.Value()}
-		err := r.client.Create(ctx, persistentVolume(r.driver.Driver(), o.set, name, o.order, asked), client.DryRunAll)
+		answer := persistentVolume(r.driver.Driver(), o.set, name, o.order, asked)
+		err := r.client.Create(ctx, answer, client.DryRunAll)
+		if err == nil {
+			err = unaltered(o.set, answer)
+		}
 		if known = r.noteRefusal(o, now, err); known == nil {
 			return
 		}
@@ -122,6 +127,8 @@ func (r *reconciler) noteRefusal(o *round, now time.Time, err error) *refusal {
 	case err == nil:
 		delete(r.refusals, o.set.Name)
 		return nil
+	case errors.Is(err, errAltered):
+		known.problem, known.until = verdict{reasonAltered, err.Error()}, now.Add(lastPause)
 	case refusesTemplate(err):
 		says := "the API server refuses a PersistentVolume of this template: " + err.Error()
 		known.problem = verdict{reasonTemplate, says}

@@ -108,6 +108,7 @@ func (r *reconciler) settle(ctx context.Context, o *round) error {
 	if err := r.yield(ctx, o); err != nil {
 		return err
 	}
+	o.heedStrays()
 	if err := r.locate(ctx, o); err != nil {
 		return err
 	}

@@ -235,7 +235,8 @@ func (w *world) atRest() {
 		w.violate("THE CLASSES ARE UNTRUE: %q, and there are unbound volumes in %q", set.Status.Classes, want)
 	}
 	fresh := upToDate(set, counted)
-	if want := min(minimum, max(fresh, maximum-(c.total-fresh))); fresh < want || c.slots > stuck {
+	isHeld := w.lost(set) >= maximum
+	if want := min(minimum, max(fresh, maximum-(c.total-fresh))); fresh < want && !isHeld || c.slots > stuck {
 		w.violate("NOT FILLED at rest: %d are ready and of the template, want %d: %+v", fresh, want, c)
 	}
 	if isFilled := set.Status.Conditions[0].Reason == reasonFilled; isFilled != (fresh >= minimum) {
@@ -273,6 +274,18 @@ func (w *world) classes(set *v1alpha1.PersistentVolumeSet) (all []string) {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// lost returns the number of unbound volumes that the set created and that have other labels now. If there are as many
+// as its maximum, the set creates none.
+func (w *world) lost(set *v1alpha1.PersistentVolumeSet) (number int) {
+	for _, v := range w.api.volumes() {
+		if v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) && v.Labels["pool"] != "a" &&
+			v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
+			number++
+		}
+	}
+	return number
 }
 
 // strays returns the number of volumes that the set created and that have other labels now.

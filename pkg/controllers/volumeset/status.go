@@ -25,6 +25,8 @@ const (
 	reasonAttributesUnusable = "AttributesClassUnusable"
 	reasonTemplate           = "TemplateRefused"
 	reasonUnproven           = "TemplateUnproven"
+	reasonAltered            = "TemplateAltered"
+	reasonRelabelled         = "VolumesRelabelled"
 	reasonTooLarge           = "TooLarge"
 	reasonNowhere            = "NoPlace"
 	reasonTwin               = "SelectorShared"
