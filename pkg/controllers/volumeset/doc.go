@@ -13,9 +13,9 @@
 // the intent to create a volume as a slot, fill.go creates the volume, progress.go remembers what is known of the slot,
 // and withdraw.go gives slots up and chooses places. failures.go remembers failures by place. share.go keeps one set
 // from occupying all workers. remove.go deletes a volume, slotted.go keeps its PersistentVolume until its slot is gone,
-// and undeleted.go reports why a deletion failed. surplus.go delays the deletion of surplus unbound volumes. classes.go
-// records the classes in which claims may bind to unbound volumes, for the policy that refuses clones there. events.go
-// records events of a set.
+// reserved.go takes it from a claim that may never come, and undeleted.go reports why a deletion failed. surplus.go
+// delays the deletion of surplus unbound volumes. classes.go records the classes in which claims may bind to unbound
+// volumes, for the policy that refuses clones there. events.go records events of a set.
 //
 // # What makes it safe
 //

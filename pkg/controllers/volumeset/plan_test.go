@@ -86,6 +86,9 @@ func describe(t *testing.T, pv *corev1.PersistentVolume, what string) {
 	case "bound":
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeBound, &corev1.ObjectReference{Name: "claim"}
 	case "binding": // It names a claim, and the phase follows later.
+		pv.Status.Phase = corev1.VolumeAvailable
+		pv.Spec.ClaimRef = &corev1.ObjectReference{Name: "claim", UID: "claim-uid"}
+	case "reserved": // A person named a claim, which may not exist.
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeAvailable, &corev1.ObjectReference{Name: "claim"}
 	case "released":
 		pv.Status.Phase, pv.Spec.ClaimRef = corev1.VolumeReleased, &corev1.ObjectReference{Name: "claim"}
@@ -245,6 +248,11 @@ func TestFate(t *testing.T) {
 		"a:available:deleting:managed":        erase,
 		"a:available:deleting:retain:managed": keep,
 		"a:binding:deleting:managed":          wait,
+		// Kubernetes may bind a claim that is created later.
+		"a:reserved":                  wait,
+		"a:reserved:deleting":         fence,
+		"a:reserved:deleting:retain":  fence,
+		"a:reserved:deleting:managed": fence,
 	} {
 		name, managed := strings.CutSuffix(words, ":managed")
 		v := described(t, set, name)[0]

@@ -85,6 +85,8 @@ func (r *remover) end(ctx context.Context, v *corev1.PersistentVolume, read time
 	switch next(v) {
 	case wait:
 		return ctrl.Result{}, nil
+	case fence:
+		return r.update(ctx, fenced(v))
 	case erase:
 		if err := r.erase(ctx, v, read); err != nil {
 			return ctrl.Result{}, err
@@ -105,6 +107,11 @@ func (r *remover) end(ctx context.Context, v *corev1.PersistentVolume, read time
 		}
 	}
 	controllerutil.RemoveFinalizer(v, v1alpha1.VolumeSlotFinalizer)
+	return r.update(ctx, v)
+}
+
+// update writes a PersistentVolume under the resource version that was read.
+func (r *remover) update(ctx context.Context, v *corev1.PersistentVolume) (ctrl.Result, error) {
 	err := r.client.Update(ctx, v)
 	if apierrors.IsConflict(err) {
 		return ctrl.Result{RequeueAfter: firstPause}, nil
@@ -176,6 +183,7 @@ const (
 	wait  ending = iota // for another controller or a claim
 	erase               // delete the volume, then remove the finalizer
 	keep                // keep the volume, and remove our finalizer
+	fence               // take the volume from the claim that it is reserved for, and wait
 )
 
 // next returns the action for a PersistentVolume that is ending.
@@ -197,6 +205,8 @@ func isNobodys(v *corev1.PersistentVolume) bool {
 // fate returns the action for the volume of a PersistentVolume that is being deleted or handed over.
 func fate(v *corev1.PersistentVolume) ending {
 	switch {
+	case isReserved(v):
+		return fence
 	case isHandedOver(v):
 		return keep // csi-provisioner deletes it.
 	case slices.Contains(v.Finalizers, provisionerFinalizer) && !isNobodys(v):
