@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	storage "k8s.io/component-helpers/storage/volume"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -154,7 +155,8 @@ func fits(wanted v1alpha1.PersistentVolumeTemplateSpec, v *corev1.PersistentVolu
 			return false
 		}
 	}
-	return v.Spec.StorageClassName == wanted.StorageClassName && v.Spec.Capacity.Storage().Cmp(wanted.Capacity) >= 0 &&
+	return storage.GetPersistentVolumeClass(v) == wanted.StorageClassName &&
+		v.Spec.Capacity.Storage().Cmp(wanted.Capacity) >= 0 &&
 		modeOf(v.Spec.VolumeMode) == modeOf(&wanted.VolumeMode) &&
 		ptr.Deref(v.Spec.VolumeAttributesClassName, "") == wanted.VolumeAttributesClassName
 }

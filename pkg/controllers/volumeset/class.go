@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
 )
 
 // readClass reads the StorageClass of a set and checks whether it can be used.
@@ -34,7 +37,21 @@ func (r *reconciler) readClass(ctx context.Context, o *round) error {
 		o.unusable = verdict{reasonClassUnusable, unusable.Error()}
 	}
 	o.settings = settings
+	if noted := classIn(o.set.Spec.Template); noted != name {
+		o.unusable = verdict{reasonTemplate,
+			fmt.Sprintf("the template has the storageClassName %q, and its annotation %s names %q, which Kubernetes prefers: no"+
+				" claim of the first class would get a volume; remove the annotation", name, corev1.BetaStorageClassAnnotation,
+				noted)}
+	}
 	return nil
+}
+
+// classIn returns the class of the volumes of a template. Like Kubernetes, it prefers the old annotation.
+func classIn(template v1alpha1.PersistentVolumeTemplate) string {
+	if class, found := template.Metadata.Annotations[corev1.BetaStorageClassAnnotation]; found {
+		return class
+	}
+	return template.Spec.StorageClassName
 }
 
 // serves reports whether this manager's driver creates the volumes of the set.

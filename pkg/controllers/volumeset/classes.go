@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	storage "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
@@ -18,7 +19,7 @@ import (
 func (o *round) find(volumes []*corev1.PersistentVolume) {
 	for _, v := range volumes {
 		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
-			o.found[v.Spec.StorageClassName] = true
+			o.found[storage.GetPersistentVolumeClass(v)] = true
 		}
 	}
 }
@@ -47,11 +48,11 @@ func (o *round) classes() map[string]bool {
 // classOf returns the class of a slot's volume, if the status has it.
 func classOf(set *v1alpha1.PersistentVolumeSet, slot v1alpha1.VolumeSlot) (class string, isKnown bool) {
 	if slot.Template != nil {
-		return slot.Template.Spec.StorageClassName, true
+		return classIn(*slot.Template), true
 	}
 	for i := range set.Status.Orders {
 		if order := &set.Status.Orders[i]; order.Name == slot.Order {
-			return order.Template.Spec.StorageClassName, true
+			return classIn(order.Template), true
 		}
 	}
 	return "", false

@@ -68,6 +68,46 @@ func TestClassesOfALostOrder(t *testing.T) {
 	}
 }
 
+// TestOldAnnotation checks that the class of a volume is the one in the old annotation, as for Kubernetes, and that a
+// template whose annotation names another class than its field creates nothing.
+func TestOldAnnotation(t *testing.T) {
+	for words, c := range map[string]struct {
+		noted   string
+		unbound int32
+		classes []string
+	}{
+		"a:available:retain":      {"slow", 0, []string{"fast", "slow"}},
+		"b:available:retain:slow": {"fast", 1, []string{"fast"}},
+	} {
+		set := stored()
+		v := described(t, set, words)[0]
+		v.Annotations[corev1.BetaStorageClassAnnotation] = c.noted
+		r, _ := bench(t, interceptor.Funcs{}, set, fast(), v)
+		if s := r.look(t).Status; s.UnboundReplicas != c.unbound || !slices.Equal(s.Classes, c.classes) {
+			t.Errorf("with %s, noted as %s, %d volumes are unbound, want %d, and the set names %q, want %q", words, c.noted,
+				s.UnboundReplicas, c.unbound, s.Classes, c.classes)
+		}
+	}
+	note := func(class string) func(*v1alpha1.PersistentVolumeSet) {
+		return func(set *v1alpha1.PersistentVolumeSet) {
+			set.Spec.Template.Metadata.Annotations = map[string]string{corev1.BetaStorageClassAnnotation: class}
+		}
+	}
+	for class, isRefused := range map[string]bool{"slow": true, "": true, "fast": false} {
+		r, _ := bench(t, interceptor.Funcs{}, fast(), stored(note(class)))
+		set := r.look(t)
+		if (reason(set) == reasonTemplate) != isRefused || (len(set.Status.Slots) == 0) != isRefused {
+			t.Errorf("with the annotation %q the set has %d slots: %+v", class, len(set.Status.Slots), set.Status.Conditions)
+		}
+	}
+	// An earlier manager has written the slot.
+	now := func(set *v1alpha1.PersistentVolumeSet) { set.Spec.Template.Metadata.Annotations = nil }
+	r, _ := bench(t, interceptor.Funcs{}, fast(), stored(note("former"), making("x"), now))
+	if s := r.look(t).Status; !slices.Equal(s.Classes, []string{"fast", "former"}) {
+		t.Errorf("with a slot of the class former the set names %q", s.Classes)
+	}
+}
+
 // TestLostClasses checks that classes missing in the status are found again, including the class of a volume that the
 // set's selector no longer matches.
 func TestLostClasses(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/util/workqueue"
+	storage "k8s.io/component-helpers/storage/volume"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -86,15 +87,16 @@ func (m *metrics) bound(driver string,
 		before, after := asVolume(e.ObjectOld), asVolume(e.ObjectNew)
 		isNew := before.Status.Phase != corev1.VolumeBound && after.Status.Phase == corev1.VolumeBound
 		_, isScrubs := after.Annotations[v1alpha1.RecyclingAnnotation]
+		class := storage.GetPersistentVolumeClass(after)
 		if !isNew || isScrubs || after.Spec.CSI == nil || after.Spec.CSI.Driver != driver ||
-			len(setsOfClass(ctx, after.Spec.StorageClassName)) == 0 {
+			len(setsOfClass(ctx, class)) == 0 {
 			return
 		}
 		kind := volumeOther
 		if after.Annotations[v1alpha1.VolumeSetAnnotation] != "" {
 			kind = volumeReady
 		}
-		m.claims.WithLabelValues(after.Spec.StorageClassName, kind).Inc()
+		m.claims.WithLabelValues(class, kind).Inc()
 	}}
 }
 

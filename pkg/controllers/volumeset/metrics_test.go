@@ -97,9 +97,14 @@ func TestMetricsOfClaims(t *testing.T) {
 	released, scrubbed := volume(class, "uid", corev1.VolumeReleased), volume(class, "uid", corev1.VolumeBound)
 	scrubbed.Annotations[v1alpha1.RecyclingAnnotation] = `{"name":"scrub"}`
 	h.Update(t.Context(), event.UpdateEvent{ObjectOld: released, ObjectNew: scrubbed}, nil)
+	noted := volume("another", "uid", corev1.VolumeAvailable)
+	noted.Annotations[corev1.BetaStorageClassAnnotation] = class
+	bound := noted.DeepCopy()
+	bound.Status.Phase = corev1.VolumeBound
+	h.Update(t.Context(), event.UpdateEvent{ObjectOld: noted, ObjectNew: bound}, nil)
 	prefix := "stowage_volumeset_claims_total " + class + " driver "
 	if got, want := values(),
-		map[string]float64{prefix + volumeReady: 1, prefix + volumeOther: 1}; !maps.Equal(got, want) {
+		map[string]float64{prefix + volumeReady: 2, prefix + volumeOther: 1}; !maps.Equal(got, want) {
 		t.Errorf("exported are %v, want %v", got, want)
 	}
 }
