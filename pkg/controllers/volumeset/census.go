@@ -28,7 +28,7 @@ type census struct {
 	// current counts unbound volumes that claims of the template can bind to, except the set's own of an earlier template.
 	current int
 	unfit   int // unbound, with a class, size or mode that claims of the template cannot use
-	// short counts the unfit volumes that the set created from this template: the driver made them too small.
+	// short counts the volumes that the set created from this template and that are smaller than it says.
 	short  int
 	unseen int // unbound ones that the set may delete once Kubernetes has processed them
 	// unclaimed are all unbound volumes.
@@ -137,7 +137,8 @@ func (c *census) addUnbound(set *v1alpha1.PersistentVolumeSet, v *corev1.Persist
 
 func (c *census) addUnfit(set *v1alpha1.PersistentVolumeSet, v *corev1.PersistentVolume, isOld bool) {
 	c.unfit++
-	if !isOld && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) {
+	isSmall := v.Spec.Capacity.Storage().Cmp(set.Spec.Template.Spec.Capacity) < 0 // Others may have been edited.
+	if isSmall && !isOld && v.Annotations[v1alpha1.VolumeSetAnnotation] == string(set.UID) {
 		c.short++
 	}
 }
