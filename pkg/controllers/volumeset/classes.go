@@ -15,10 +15,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
+// isUnbound reports whether a volume has no claim, or names one that it is not bound to yet. It may lose that claim
+// again.
+func isUnbound(v *corev1.PersistentVolume) bool {
+	return v.Spec.ClaimRef == nil || isInUse(v) && v.Status.Phase != corev1.VolumeBound
+}
+
 // find records the classes of the unbound volumes.
 func (o *round) find(volumes []*corev1.PersistentVolume) {
 	for _, v := range volumes {
-		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
+		if isUnbound(v) && v.DeletionTimestamp == nil {
 			o.found[storage.GetPersistentVolumeClass(v)] = true
 		}
 	}

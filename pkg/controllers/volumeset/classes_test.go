@@ -53,6 +53,25 @@ func TestClasses(t *testing.T) {
 	want("once they are gone", "fast", "former")
 }
 
+// TestClassesOfVolumesThatNameAClaim checks that a set names the class of a volume that names a claim until the volume
+// is bound: it may lose the claim again, and is still empty.
+func TestClassesOfVolumesThatNameAClaim(t *testing.T) {
+	for words, want := range map[string][]string{
+		"a:binding:retain:slow":  {"fast", "slow"},
+		"a:reserved:retain:slow": {"fast", "slow"},
+		"a:bound:retain:slow":    {"fast"},
+		"a:released:retain:slow": {"fast"},
+	} {
+		set := stored(func(set *v1alpha1.PersistentVolumeSet) {
+			set.Status.Driver, set.Status.Classes = "driver", []string{"fast", "slow"}
+		})
+		r, _ := bench(t, interceptor.Funcs{}, set, fast(), described(t, set, words)[0])
+		if now := r.look(t); !slices.Equal(now.Status.Classes, want) {
+			t.Errorf("with %s the set names %q, want %q", words, now.Status.Classes, want)
+		}
+	}
+}
+
 // TestClassesOfALostOrder checks that no class is dropped while the order of a slot is missing.
 func TestClassesOfALostOrder(t *testing.T) {
 	set := stored(making("x"), func(set *v1alpha1.PersistentVolumeSet) {

@@ -90,6 +90,7 @@ func (w *world) kubernetes(v *corev1.PersistentVolume) bool {
 		v.Status.Phase = corev1.VolumeAvailable
 	case v.Spec.ClaimRef != nil && v.Status.Phase == corev1.VolumeAvailable:
 		v.Status.Phase = corev1.VolumeBound
+		w.used[v.Name] = true
 		if !isRetained(v) {
 			w.bound = append(w.bound, v.Name)
 		}
@@ -186,7 +187,6 @@ func (w *world) people(v *corev1.PersistentVolume) {
 	switch {
 	case number < 8 && v.Status.Phase == corev1.VolumeAvailable && v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil:
 		v.Spec.ClaimRef = &corev1.ObjectReference{Name: "claim", UID: types.UID(v.Name)}
-		w.claimed[v.Name] = true
 		w.note("a claim takes %s", v.Name)
 	case number < 16 && v.Status.Phase == corev1.VolumeBound:
 		v.Status.Phase = corev1.VolumeReleased

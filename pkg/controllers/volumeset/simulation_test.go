@@ -53,7 +53,7 @@ func TestSimulationRepeats(t *testing.T) {
 func newWorld(seed uint64) *world {
 	w := &world{
 		Rand: rand.New(rand.NewPCG(seed, 0)), clock: time.Unix(1_000_000, 0), owner: map[string]string{},
-		taken: map[string]bool{}, claimed: map[string]bool{},
+		taken: map[string]bool{}, used: map[string]bool{},
 	}
 	w.api = newStore(w.now)
 	w.driver = newDriver(w)

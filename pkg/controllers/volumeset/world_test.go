@@ -36,7 +36,7 @@ type world struct {
 	steps    int
 	owner    map[string]string // of slots
 	taken    map[string]bool   // slots that were taken over
-	claimed  map[string]bool   // volumes that had a claim
+	used     map[string]bool   // volumes that were bound to a claim
 	bound    []string          // volumes that csi-provisioner saw bound and has not put its finalizer on yet
 	slots    int               // number of names used
 	log      []string
@@ -184,11 +184,11 @@ func (w *world) mustBeKept(v *corev1.PersistentVolume) {
 	}
 }
 
-// mustBeGuarded checks that the set names the class of each volume that it created and that never had a claim: the
-// policy keeps restores out of the named classes.
+// mustBeGuarded checks that the set names the class of each volume that it created and that was never bound: the policy
+// keeps restores out of the named classes.
 func (w *world) mustBeGuarded(v *corev1.PersistentVolume) {
 	set := w.api.set()
-	isIdle := v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil && !w.claimed[v.Name]
+	isIdle := v.DeletionTimestamp == nil && !w.used[v.Name]
 	if set == nil || !isIdle || v.Annotations[v1alpha1.VolumeSetAnnotation] != string(set.UID) {
 		return
 	}
