@@ -142,11 +142,12 @@ func (f *filler) attempt(ctx context.Context, key slotKey) (end outcome, err err
 	if err != nil || slot == nil {
 		return end, err
 	}
-	if p := f.progressOf(key); p.made || p.withdrawn { // Another request would use the name twice.
+	p, there := f.progressOf(key), &corev1.PersistentVolume{}
+	if p.made || p.withdrawn { // Another request would use the name twice.
 		return end, nil
 	}
-	err = f.live.Get(ctx, client.ObjectKey{Name: key.slot}, &corev1.PersistentVolume{})
-	if apierrors.IsNotFound(err) {
+	err = f.live.Get(ctx, client.ObjectKey{Name: key.slot}, there)
+	if apierrors.IsNotFound(err) || err == nil && p.handle != "" && !f.isOf(there, p.handle) {
 		return f.create(ctx, set, *slot, begun)
 	}
 	if err == nil { // Usually the answer to its creation was lost.
@@ -198,7 +199,11 @@ func (f *filler) publish(ctx context.Context, key slotKey, begun start, v *corev
 			return err
 		}
 	}
-	if err := f.client.Create(ctx, v); err != nil && !apierrors.IsAlreadyExists(err) {
+	err := f.client.Create(ctx, v)
+	if apierrors.IsAlreadyExists(err) { // Another manager was faster.
+		err = f.confirm(ctx, key, v.Spec.CSI.VolumeHandle)
+	}
+	if err != nil {
 		return fmt.Errorf("the PersistentVolume of %s was not created: %w", key.slot, err)
 	}
 	f.made(key, begun.taken)

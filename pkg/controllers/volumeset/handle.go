@@ -22,12 +22,13 @@ func namesakes(ctx context.Context, cache client.Reader, driver, handle string) 
 func (f *filler) take(ctx context.Context, key slotKey, handle string) error {
 	f.mu.Lock()
 	other, taken := f.handles[handle]
-	if !taken {
+	isAnothers := taken && other != key.slot
+	if !isAnothers {
 		f.handles[handle] = key.slot
 		f.of(key).handle = handle
 	}
 	f.mu.Unlock()
-	if taken && other != key.slot {
+	if isAnothers {
 		return fmt.Errorf("the driver answered to %s with the handle %q, as it did to %s: two claims would get one volume,"+
 			" so that none is made of it. Mend the driver", key.slot, handle, other)
 	}
@@ -41,6 +42,27 @@ func (f *filler) take(ctx context.Context, key slotKey, handle string) error {
 		}
 	}
 	return err
+}
+
+// isOf reports whether a PersistentVolume is of the driver's volume with the handle.
+func (f *filler) isOf(v *corev1.PersistentVolume, handle string) bool {
+	return v.Spec.CSI != nil && v.Spec.CSI.Driver == f.driver.Driver() && v.Spec.CSI.VolumeHandle == handle
+}
+
+// confirm checks that the PersistentVolume of a slot that exists already is of the volume that the driver has returned.
+// Otherwise the slot stays: it is all that is known of the volume.
+func (f *filler) confirm(ctx context.Context, key slotKey, handle string) error {
+	there := &corev1.PersistentVolume{}
+	if err := f.live.Get(ctx, client.ObjectKey{Name: key.slot}, there); err != nil || f.isOf(there, handle) {
+		return err
+	}
+	other := ""
+	if there.Spec.CSI != nil {
+		other = there.Spec.CSI.VolumeHandle
+	}
+	return fmt.Errorf("the driver answered to %s with the handle %q, and the PersistentVolume of that name has %q: if"+
+		" nobody uses the first volume, delete it in the storage, and take the slot out of the set's status",
+		key.slot, handle, other)
 }
 
 // isElsewhere reports whether another PersistentVolume has the same volume handle, and either is not being deleted or

@@ -66,6 +66,37 @@ func TestHandleGivenTwice(t *testing.T) {
 	}
 }
 
+// TestPersistentVolumeOfAnotherVolume checks that a slot stays if its PersistentVolume, which another manager has
+// created, is of another volume than the driver returned to this one: nothing else would know the volume.
+func TestPersistentVolumeOfAnotherVolume(t *testing.T) {
+	for handle, isSame := range map[string]bool{"handle-x": true, "another": false} {
+		r, _ := bench(t, interceptor.Funcs{
+			Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				if v, ok := o.(*corev1.PersistentVolume); ok && len(options) == 0 {
+					faster := v.DeepCopy()
+					faster.Spec.CSI.VolumeHandle = handle
+					if err := c.Create(ctx, faster); err != nil {
+						return err
+					}
+				}
+				return c.Create(ctx, o, options...)
+			},
+		}, stored(making("x")), fast())
+		for range 2 { // It retries.
+			_, err := r.filler.attempt(t.Context(), slotKey{set: "set", slot: "x"})
+			if (err == nil) != isSame {
+				t.Errorf("the PersistentVolume is of the volume %q: the attempt ends with %v", handle, err)
+			}
+			if err != nil && (!strings.Contains(err.Error(), `"handle-x"`) || !strings.Contains(err.Error(), `"another"`)) {
+				t.Errorf("the attempt ends with %v, and does not name the volumes", err)
+			}
+		}
+		if set := r.look(t); (slotOf(set, "x") == nil) != isSame {
+			t.Errorf("the PersistentVolume is of the volume %q: the slots are %+v", handle, set.Status.Slots)
+		}
+	}
+}
+
 // TestVolumeOfAnother checks that deleting an unbound PersistentVolume does not delete its volume if a person has
 // created another PersistentVolume for it, to which a claim may be bound.
 func TestVolumeOfAnother(t *testing.T) {

@@ -10,8 +10,8 @@ type progress struct {
 	// withdrawn: the slot was given up, because its volume cannot exist. Only inherit resets it: the write that removes
 	// the slot may be late.
 	withdrawn bool
-	stuck     bool // its volume may exist, and the driver refuses the request now
-	handle    string
+	stuck     bool   // its volume may exist, and the driver refuses the request now
+	handle    string // which the driver returned last
 }
 
 // of returns the progress of a slot. The caller holds the lock.
