@@ -44,9 +44,9 @@ func TestCrash(t *testing.T) {
 			again := h.Reopen(t, instance)
 			_, err = again.Controller.Get(t.Context(), v.Handle)
 			_, look := os.Stat(filepath.Join(path, "data"))
-			_, note := os.Stat(path + ".used")
-			if (err == nil) != row.kept || (look == nil) != row.kept || (note == nil) != row.kept {
-				t.Errorf("after the crash: volume %v, data %v, note of use %v; want all kept: %t", err, look, note, row.kept)
+			used := again.Node.(backends.Releaser).Used(t.Context(), v.Handle)
+			if (err == nil) != row.kept || (look == nil) != row.kept || used != row.kept {
+				t.Errorf("after the crash: volume %v, data %v, in use %t; want all kept: %t", err, look, used, row.kept)
 			}
 		})
 	}

@@ -45,14 +45,12 @@ func open(ctx context.Context, options backends.Options) (*backends.Instance, er
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range entries { // The names are sorted, so that .used comes after .json.
-		switch handle, state, _ := strings.Cut(entry.Name(), "."); {
-		case state == "json":
+	for _, entry := range entries {
+		switch handle, state, _ := strings.Cut(entry.Name(), "."); state {
+		case "json":
 			b.volumes[handle] = b.read(handle)
-		case state == "part":
+		case "part":
 			b.log.Info("removing what a crash left of a volume", "volume", handle, "error", b.erase(ctx, handle))
-		case state == "used" && b.volumes[handle] != nil:
-			b.volumes[handle].used = true
 		}
 	}
 	return &backends.Instance{Controller: b, Node: b}, nil
@@ -68,6 +66,8 @@ func (b *backend) read(handle string) *volume {
 		err = backends.Errorf(backends.Invalid, "it is of volume %q", v.Handle)
 	}
 	v.damage = err
+	info, err := os.Stat(b.file(handle, ".json"))
+	v.used = err != nil || info.Mode().Perm() == inUse // It is in use if that is unknown.
 	return &v
 }
 

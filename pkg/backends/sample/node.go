@@ -9,6 +9,13 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
+// The mode of a record notes whether its volume is in use. Unlike a new file, a new mode needs no room: after a pod has
+// filled the disk, it can come back, and make room.
+const (
+	idle  fs.FileMode = 0o600
+	inUse fs.FileMode = 0o700
+)
+
 // Source describes the volume's directory, and notes that it is in use.
 func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (backends.Source, error) {
 	if err := b.lock(ctx); err != nil {
@@ -22,8 +29,8 @@ func (b *backend) Source(ctx context.Context, attachment backends.Attachment) (b
 	if err := found.Access.CheckStaged(attachment.Type); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(b.file(found.Handle, ".used"), nil, 0o600); err != nil {
-		return nil, err
+	if err := os.Chmod(b.file(found.Handle, ".json"), inUse); err != nil {
+		return nil, backends.Errorf(backends.KindOf(err), "the use of the volume cannot be noted: %w", err)
 	}
 	b.volumes[found.Handle].used = true
 	return backends.Directory{Path: b.file(found.Handle, "")}, nil
@@ -51,7 +58,7 @@ func (b *backend) Release(ctx context.Context, handle string) error {
 		return nil
 	}
 	v.used = false
-	if err := os.Remove(b.file(handle, ".used")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Chmod(b.file(handle, ".json"), idle); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		b.log.Warn("a volume stays noted as in use", "volume", handle, "error", err)
 	}
 	return nil

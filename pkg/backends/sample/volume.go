@@ -142,10 +142,8 @@ func (b *backend) erase(ctx context.Context, handle string) error {
 	if err := tree.Remove(ctx, b.file(handle, "")); err != nil {
 		return err
 	}
-	for _, ending := range []string{".used", ".part"} {
-		if err := os.Remove(b.file(handle, ending)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
+	if err := os.Remove(b.file(handle, ".part")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	return nil
 }
