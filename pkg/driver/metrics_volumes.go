@@ -10,9 +10,9 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node"
 )
 
-// measureTime bounds the time that a scrape waits for the volumes' devices. Prometheus waits for ten seconds unless
+// scrapeTime bounds the time that a scrape waits for the volumes' devices. Prometheus waits for ten seconds unless
 // configured.
-const measureTime = 5 * time.Second
+const scrapeTime = 5 * time.Second
 
 // volumeMetrics are the metrics that the storage itself keeps of the volumes on this node.
 type volumeMetrics struct {
@@ -32,7 +32,7 @@ func (v volumeMetrics) Describe(chan<- *prometheus.Desc) {}
 // Collect implements prometheus.Collector. A metric that Prometheus cannot take would fail the whole scrape, so it is
 // left out.
 func (v volumeMetrics) Collect(all chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), measureTime)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTime)
 	defer cancel()
 	for _, one := range v.measure(ctx) {
 		for _, value := range one.Values {
