@@ -3,7 +3,7 @@ package ebs
 import (
 	"context"
 	"errors"
-	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -110,11 +110,20 @@ func (c *codes) label(code string) string {
 	switch {
 	case c.known[code]:
 		return code
-	case len(c.known) == mostCodes || !regexp.MustCompile(`\A[A-Z][A-Za-z0-9.]{1,63}\z`).MatchString(code):
+	case len(c.known) == mostCodes || !isCode(code):
 		return "Other"
 	case c.known == nil:
 		c.known = map[string]bool{}
 	}
 	c.known[code] = true
 	return code
+}
+
+// isCode reports whether a text has the form of an error code: 2 to 64 ASCII letters, digits and dots, of which the
+// first is a capital letter.
+func isCode(text string) bool {
+	isOther := func(r rune) bool {
+		return r != '.' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}
+	return len(text) >= 2 && len(text) <= 64 && text[0] >= 'A' && text[0] <= 'Z' && !strings.ContainsFunc(text, isOther)
 }
