@@ -338,6 +338,20 @@ func TestMeasuredWithoutWhatIsFree(t *testing.T) {
 	}
 }
 
+// The log says why a measurement failed, whatever Kind the error has.
+func TestFailedMeasurementIsLogged(t *testing.T) {
+	for _, cause := range []error{unix.EIO, unix.EPERM, backends.Errorf(backends.Unavailable, "it is away")} {
+		log := &logBuffer{}
+		d := &disk{disks: &disks{log: slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))},
+			measuring: background.New[struct{}](1)}
+		fails := func(context.Context, string) (int64, error) { return 0, cause }
+		d.measureOne(t.Context(), measuring{&measured{}, "volume", "", fails, noneFree}, 0)
+		if !strings.Contains(log.String(), cause.Error()) {
+			t.Errorf("the measurement failed with %q, and the log says %q", cause, log.String())
+		}
+	}
+}
+
 // A measurement that takes hours is given up, and the part that was counted counts.
 func TestMeasuringIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

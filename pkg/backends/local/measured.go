@@ -100,13 +100,14 @@ func (p *pool) measurable(handle string, t thing) []measuring {
 	return nil
 }
 
-// measureOne measures again if the first call only returned the outcome of an earlier measurement that was given up.
+// measureOne measures again if the first call only returned the outcome of an earlier measurement that was given up. It
+// is no failure if a measurement goes on, or others delay it.
 func (d *disk) measureOne(ctx context.Context, m measuring, free int64) {
 	err := d.measureNow(ctx, m, free)
 	if err == nil && m.isDue(free) {
 		err = d.measureNow(ctx, m, free)
 	}
-	if err != nil && !backends.Is(err, backends.Busy) && !backends.Is(err, backends.Unavailable) && ctx.Err() == nil {
+	if err != nil && !backends.Is(err, backends.Busy) && ctx.Err() == nil {
 		d.disks.log.Debug("it cannot be told how much is held: what was found counts", "of", m.handle, "error", err)
 	}
 }
