@@ -44,16 +44,7 @@ func TestNoCreationByAnOldView(t *testing.T) {
 // the volumes wiped, and given their names up.
 func TestNoFenceByAnOldView(t *testing.T) {
 	s := newSimulation(t, 1, 0)
-	for range 2 {
-		s.settle(0, 2)
-		s.report()
-	}
-	s.settle(0, 2)
-	for _, pv := range s.all() {
-		pv.Finalizers = nil
-		s.must(s.api.Update(t.Context(), &pv))
-		s.must(s.api.Delete(t.Context(), &pv))
-	}
+	s.offerAndLose()
 	s.stopAfterCreations()
 	for turn := range disks {
 		s.settle(0, 1)

@@ -98,16 +98,7 @@ func TestARefusalStopsNoOther(t *testing.T) {
 // the object that takes the name before the wipe.
 func TestARefusedFence(t *testing.T) {
 	s := newSimulation(t, 1, 0)
-	for range 2 {
-		s.settle(0, 2)
-		s.report()
-	}
-	s.settle(0, 2)
-	for _, pv := range s.all() {
-		pv.Finalizers = nil
-		s.must(s.api.Update(t.Context(), &pv))
-		s.must(s.api.Delete(t.Context(), &pv))
-	}
+	s.offerAndLose()
 	victim := s.refuse("create")
 	for range 6 {
 		s.happen(true)

@@ -55,6 +55,21 @@ func (s *simulation) bind() {
 	}
 }
 
+// offerAndLose has the first master offer all disks, and removes their PersistentVolumes by force.
+func (s *simulation) offerAndLose() {
+	s.Helper()
+	for range 2 {
+		s.settle(0, 2)
+		s.report()
+	}
+	s.settle(0, 2)
+	for _, pv := range s.all() {
+		pv.Finalizers = nil
+		s.must(s.api.Update(s.Context(), &pv))
+		s.must(s.api.Delete(s.Context(), &pv))
+	}
+}
+
 // TestWritesOfALife counts the master's writes from the first report of a node's disks until they can be offered again:
 // three writes of each PersistentVolume, and three of the NodeStorage for all of them together.
 func TestWritesOfALife(t *testing.T) {
