@@ -63,17 +63,17 @@ func defaultEndpoint() string {
 func (o *options) bindController(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.holds, "holds", "",
 		"a socket such as unix:///csi/holds.sock at which stowage-manager says whether a node uses a volume that is to be "+
-			"detached; while it says nothing, nothing is detached (default: none is asked)")
+			"detached; while it says nothing, nothing is detached (default: none)")
 }
 
 // bindNode adds the flags that apply only where volumes are mounted.
 func (o *options) bindNode(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&o.nodeID, "node-id", "", "this node's ID (default: the host's name; "+
-		"for ebs, the instance's ID as its metadata service or Kubernetes tells it)")
+		"for ebs, the instance's ID from its metadata service or from Kubernetes)")
 	flags.StringVar(&o.nodeName, "node-name", "",
 		"this node's name in Kubernetes, for ebs to read its Node object when the metadata service cannot be reached, and "+
-			"for --drain-grace (default: it is not read)")
+			"for --drain-grace (default: none)")
 	flags.DurationVar(&o.drainGrace, "drain-grace", 0,
 		"how long the driver of a backend that attaches volumes serves on after it was told to stop, while its node is "+
 			"being drained and has volumes of it, as the Node object of --node-name says (default: not at all)")

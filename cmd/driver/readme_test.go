@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,10 +9,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/stowage-csi/stowage/pkg/backends/all"
 )
 
-// TestFlagsInREADME compares the table of flags in README.md with the flags of the commands that serve, and with their
-// defaults.
+// TestFlagsInREADME compares the table of flags in README.md with the flags of the commands that serve, with their
+// defaults, and with the words about the defaults in the help.
 func TestFlagsInREADME(t *testing.T) {
 	t.Setenv("CSI_ENDPOINT", "") // The environment sets the default of --endpoint.
 	text, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
@@ -27,33 +32,60 @@ func TestFlagsInREADME(t *testing.T) {
 	for _, row := range regexp.MustCompile("(?m)^\\| `-+([a-z-]+)` \\| ([^|]+) \\|").FindAllStringSubmatch(section, -1) {
 		shown[row[1]] = row[2]
 	}
-	has := map[string]bool{}
+	served := map[string]map[string]*pflag.Flag{} // by the names of the flag and of the command
 	for _, cmd := range command().Commands() {
 		if !slices.Contains([]string{string(both), string(onlyController), string(onlyNode)}, cmd.Name()) {
 			continue
 		}
 		usages := cmd.Flags().FlagUsages()
 		for _, flag := range regexp.MustCompile(`(?m)^ +(?:-\w, )?--([a-z-]+)`).FindAllStringSubmatch(usages, -1) {
-			name := flag[1]
-			has[name] = true
-			if got, want := shown[name], cmd.Flags().Lookup(name).DefValue; !showsDefault(got, want) {
-				t.Errorf("README.md shows the default of --%s as %q, and stowage %s has %q", name, got, cmd.Name(), want)
+			if served[flag[1]] == nil {
+				served[flag[1]] = map[string]*pflag.Flag{}
 			}
+			served[flag[1]][cmd.Name()] = cmd.Flags().Lookup(flag[1])
 		}
 	}
-	if got, want := slices.Sorted(maps.Keys(shown)), slices.Sorted(maps.Keys(has)); !slices.Equal(got, want) {
+	for name, flags := range served {
+		if got, want := shown[name], defaultsCell(flags); got != want {
+			t.Errorf("README.md shows the default of --%s as %q, and the flag has %q", name, got, want)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(shown)), slices.Sorted(maps.Keys(served)); !slices.Equal(got, want) {
 		t.Errorf("README.md lists the flags %q, want %q", got, want)
 	}
 }
 
-// showsDefault reports whether a cell of the table describes a flag's default: as code, or in words if it is empty.
-func showsDefault(cell, value string) bool {
-	switch value {
-	case "", "[]": // no text, no entries
-		return cell != "" && !strings.HasPrefix(cell, "`")
-	case "false":
-		return cell == "off"
-	default:
-		return strings.Contains(cell, "`"+value+"`")
+// defaultsCell returns the table's cell with the default of a flag, which may be another for stowage standalone. flags
+// has the flag of each command.
+func defaultsCell(flags map[string]*pflag.Flag) string {
+	var cells []string
+	for _, flag := range flags {
+		cells = append(cells, defaultCell(flag))
 	}
+	slices.Sort(cells)
+	if cells = slices.Compact(cells); len(cells) == 1 {
+		return cells[0]
+	}
+	alone := defaultCell(flags[string(both)])
+	others := slices.DeleteFunc(cells, func(cell string) bool { return cell == alone })
+	return alone + " for `" + string(both) + "`, else " + strings.Join(others, " or ")
+}
+
+// defaultCell returns the table's cell with a default: as code unless it is empty, and with the words that the help has
+// for it.
+func defaultCell(flag *pflag.Flag) string {
+	_, words, _ := strings.Cut(strings.TrimSuffix(flag.Usage, ")"), "(default: ")
+	names := regexp.MustCompile(`\b(` + strings.Join(all.Registry().Names(), "|") + `)\b`)
+	words = names.ReplaceAllString(words, "`$1`")
+	switch flag.DefValue {
+	case "", "[]": // no text, no entries
+		return cmp.Or(words, "none")
+	case "false":
+		return cmp.Or(words, "off")
+	}
+	cell := "`" + flag.DefValue + "`"
+	if words != "" {
+		cell += ", " + words
+	}
+	return cell
 }
