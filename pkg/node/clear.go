@@ -113,8 +113,8 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []
 	return nil
 }
 
-// awaitGrowth waits while the mounted filesystem is being grown, which keeps the mount in use. It fails if a growth
-// that was given up has not ended.
+// awaitGrowth waits while the filesystem mounted at the staging path is being grown, which keeps the mount in use. It
+// fails if a growth that was given up has not ended.
 func awaitGrowth(ctx context.Context, staged ledger.Staging) error {
 	if staged.Type != backends.Mount || staged.Source.DevicePath == "" {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/node"
+	"github.com/stowage-csi/stowage/pkg/node/device"
 )
 
 // freeze stops all writes to the filesystem at a path, as for a snapshot, until it is thawed.
@@ -87,4 +88,38 @@ func TestExpandFrozen(t *testing.T) {
 			w.wantNothingLeft()
 		})
 	}
+}
+
+// The disk of a volume goes, and another volume's disk gets its number. A growth of the second volume that hangs does
+// not keep the first from being unstaged.
+func TestGrowthOfAnotherKeepsNothing(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.image("a", 16), w.image("b", 300)
+	loop := w.attach(first)
+	w.shelf.sources["a"], w.shelf.sources["b"] = backends.Device{Path: loop}, backends.Device{Path: loop}
+	gone, staging := w.stageRequest("a"), w.stageRequest("b")
+	staging.Use.FSType = "xfs"
+	w.stage(gone)
+	w.must(unix.Unmount(gone.StagingPath, 0))
+	w.replace(loop, first, second)
+	w.stage(staging)
+	w.must(os.Truncate(second, 600<<20))
+	thaw := w.freeze(staging.StagingPath)
+	err := w.until(func() bool { return w.opened(staging.StagingPath) == 1 }, func(ctx context.Context) error {
+		_, err := w.service.Expand(ctx, node.ExpandRequest{Volume: "b", Path: staging.StagingPath})
+		return err
+	})
+	w.want(err, backends.Unavailable, "growing")
+	if hung := w.service.GivenUp(); hung != 1 {
+		t.Fatalf("%d calls hang, want the growth: nothing is shown by this", hung)
+	}
+	w.unstage(gone)
+	w.want(w.service.Unstage(w.context(), "b", staging.StagingPath), backends.Unavailable, "growing", "was given up")
+	thaw()
+	if !eventually(func() bool { return w.service.GivenUp() == 0 }) {
+		t.Error("a call hangs although the filesystem is thawed")
+	}
+	w.unstage(staging)
+	w.must(device.Detach(w.context(), second, patience))
+	w.wantNothingLeft()
 }

@@ -25,7 +25,7 @@ const (
 
 // GrowMounted grows a mounted filesystem to fill its device, by the ioctl of the filesystem. A filesystem that fills it
 // already is left unchanged. The kernel completes the work even if the context ends first; until then no other call for
-// the device begins.
+// the device at the mountpoint begins.
 //
 // Kinds: Denied when CAP_SYS_RESOURCE is missing, without which the kernel grows no mounted ext filesystem, when
 // another capability is missing, and when the filesystem is read-only; OutOfRange for a btrfs that would remain too
@@ -41,15 +41,18 @@ func GrowMounted(ctx context.Context, mountpoint, devicePath, fsType string) err
 	})
 }
 
-// Grown returns once no GrowMounted of the filesystem on a device is under way: a GrowMounted keeps the mount open.
-// Kinds: Unavailable when one that was given up has not ended, as on a frozen filesystem, or the context ends first.
+// Grown returns once no GrowMounted of a device's filesystem at the mountpoint is under way: a GrowMounted keeps the
+// mount open. Kinds: Unavailable when one that was given up has not ended, as on a frozen filesystem, or the context
+// ends first.
 func Grown(ctx context.Context, mountpoint, devicePath string) error {
 	return deadline.Run(ctx, growth(mountpoint, devicePath), func(context.Context) error { return nil })
 }
 
-// growth returns the call that grows the filesystem on a device.
+// growth returns the call that grows the filesystem on a device. After the disk of one volume went, the disk of another
+// may have its path, but not its mountpoint.
 func growth(mountpoint, devicePath string) deadline.Call {
-	return deadline.Call{Name: fmt.Sprintf("growing the filesystem at %q", mountpoint), On: "filesystem on " + devicePath}
+	return deadline.Call{Name: fmt.Sprintf("growing the filesystem at %q", mountpoint),
+		On: fmt.Sprintf("filesystem on %s at %q", devicePath, mountpoint)}
 }
 
 func growMounted(ctx context.Context, mountpoint, devicePath, fsType string) error {
