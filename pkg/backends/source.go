@@ -10,7 +10,9 @@ type Source interface{ source() }
 
 // Device is a block device, or an image file that the node attaches as one.
 type Device struct {
-	// Path is the device node, or the image file when Image is set. It is a hint: Identity is the proof.
+	// Path is the device node, or the image file when Image is set. It is a hint: Identity is the proof. An image file or
+	// its directory should be named after the volume's handle, perhaps with an ending after a dot: once the image is
+	// deleted and the node's record lost, only the name proves that a loop device was the volume's.
 	Path  string
 	Image bool
 	// Identity is what must be true of the device before it is read or written.

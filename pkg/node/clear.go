@@ -33,7 +33,7 @@ func (st *staging) takeDown(ctx context.Context) error {
 	st.closeDevice()
 	s := st.service
 	_, live := s.livePublications(ctx, st.record)
-	err := s.clear(ctx, st.want, live)
+	err := s.clear(ctx, st.request.Volume, st.want, live)
 	if err == nil {
 		err = errors.Join(s.forget(ctx, st.record.WithStaging(nil)), st.forgetWork(ctx))
 	}
@@ -87,7 +87,7 @@ func (s *Service) drop(ctx context.Context, record ledger.Record) {
 // a disk could be formatted or write-protected under it.
 //
 // Kinds: InUse when something still uses the volume; Unavailable when the context ends first.
-func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []string) error {
+func (s *Service) clear(ctx context.Context, volume string, staged ledger.Staging, published []string) error {
 	if err := awaitGrowth(ctx, staged); err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (s *Service) clear(ctx context.Context, staged ledger.Staging, published []
 		return backends.Errorf(backends.InUse, "it is still published at %s, and its device stays: unpublish it first",
 			strings.Join(published, ", "))
 	}
-	if err := s.freeDevice(ctx, staged, bound); err != nil {
+	if err := s.freeDevice(ctx, volume, staged, bound); err != nil {
 		return err
 	}
 	if protected {
@@ -172,7 +172,7 @@ func removeEmpty(path string) error {
 
 // freeDevice detaches the image of a volume, or checks that nobody else has its device mounted. bound is the number of
 // the device that was bound until now, if any.
-func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound uint64) error {
+func (s *Service) freeDevice(ctx context.Context, volume string, staged ledger.Staging, bound uint64) error {
 	source := staged.Source
 	if bound == 0 && source.DevicePath != "" {
 		bound = unix.Mkdev(source.Major, source.Minor)
@@ -184,7 +184,7 @@ func (s *Service) freeDevice(ctx context.Context, staged ledger.Staging, bound u
 	case source.Kind == ledger.Device:
 		err = s.checkUnclaimed(source)
 	case source.Kind == "" && holdsFile(bound):
-		err = device.DetachDeleted(ctx, unix.Major(bound), unix.Minor(bound), s.detachTime(ctx))
+		err = s.detachDeleted(ctx, volume, bound)
 	}
 	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
@@ -209,6 +209,19 @@ func (s *Service) detachImage(ctx context.Context, source ledger.Source, number 
 		}
 	}
 	return device.Detach(ctx, source.Path, s.detachTime(ctx))
+}
+
+// detachDeleted detaches the image of a volume whose record is lost and which was deleted with its image. The number of
+// its loop device may be that of another file's device by now.
+func (s *Service) detachDeleted(ctx context.Context, volume string, number uint64) error {
+	major, minor := unix.Major(number), unix.Minor(number)
+	err := device.DetachDeleted(ctx, volume, major, minor, s.detachTime(ctx))
+	if err == nil && holdsFile(number) {
+		s.log.WarnContext(ctx, "the record of a raw volume was lost; nothing proves that its loop device still holds its "+
+			"image, and it stays: if nothing uses it, detach it (losetup --detach)",
+			"volume", volume, "device", fmt.Sprintf("/dev/loop%d", minor))
+	}
+	return err
 }
 
 // holdsFile reports whether the loop device of that number may hold a file (sysfs(5)).

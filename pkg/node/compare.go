@@ -78,7 +78,7 @@ func (st *staging) compareRecord(ctx context.Context) error {
 			old.ReadOnly, old.Source.FSType, otherLabels(old.Labels, st.want.Labels))
 	}
 	_, live := st.service.livePublications(ctx, st.record)
-	return st.service.clear(ctx, *old, live)
+	return st.service.clear(ctx, st.request.Volume, *old, live)
 }
 
 // compatible reports whether a recorded staging matches the request.
@@ -115,7 +115,7 @@ func (st *staging) compareMount(ctx context.Context, state mount.State) error {
 		// The mount is what was staged, and the volume is elsewhere by now.
 		st.service.log.WarnContext(ctx, "what is mounted is no longer the volume and is taken down", "volume",
 			st.request.Volume, "path", st.recipe.place)
-		return st.service.clear(ctx, *old, nil)
+		return st.service.clear(ctx, st.request.Volume, *old, nil)
 	case !right:
 		return backends.Errorf(backends.Exists,
 			"something else is mounted at %s (device %d:%d, inode %d): unmount it, or choose another path",

@@ -1,9 +1,10 @@
 package node_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
-
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -376,6 +377,28 @@ func TestUnstageOfADeletedVolume(t *testing.T) {
 		w.unstage(staging)
 		w.wantNothingLeft()
 	}
+}
+
+// As before, with the record lost; but the loop device was detached behind the driver, and its number is that of
+// another program's device, whose file was deleted. Its contents exist nowhere else.
+func TestDeletedFileOfAnotherStays(t *testing.T) {
+	w := newWorld(t)
+	image, other := w.image("v", 16), w.image("other", 16)
+	staging := w.stageRequest("v")
+	staging.Use.Type = backends.Block
+	w.stage(staging)
+	loop := fmt.Sprintf("/dev/loop%d", unix.Minor(w.inspect(w.placeOf(staging)).Rdev))
+	w.replace(loop, image, other)
+	w.must(os.Remove(image))
+	w.must(os.Remove(other))
+	delete(w.shelf.sources, "v")
+	w.amnesia()
+	w.unstage(staging)
+	if got, want := w.loops(), []string{loop + " " + other + " (deleted)"}; !slices.Equal(got, want) {
+		t.Errorf("the loop devices are %q, want %q", got, want)
+	}
+	w.must(device.Detach(w.context(), other, patience))
+	w.wantNothingLeft()
 }
 
 // A device of the node that is not an image is never detached.

@@ -157,7 +157,9 @@ func (un *unstaging) unuse(backends.Source) {
 }
 
 // clear unmounts the volume and frees its device.
-func (un *unstaging) clear(ctx context.Context) error { return un.service.clear(ctx, un.staged, nil) }
+func (un *unstaging) clear(ctx context.Context) error {
+	return un.service.clear(ctx, un.record.Volume, un.staged, nil)
+}
 
 // release removes the staging from the record and tells the backend, unless the volume is staged elsewhere.
 func (un *unstaging) release(ctx context.Context) error {

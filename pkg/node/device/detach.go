@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -64,9 +63,10 @@ func DetachFrom(ctx context.Context, imagePath string, major, minor uint32, sequ
 	})
 }
 
-// DetachDeleted frees the loop device of that number if it holds a deleted file. It is for callers that no longer know
-// which file. A device that holds another file, or nothing, or that does not exist, is no error. Kinds: as DetachFrom.
-func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Duration) error {
+// DetachDeleted frees the loop device of that number if it holds a deleted file of the volume. It is for callers that
+// no longer know which file. The file or its directory is named after the volume's handle, perhaps with an ending after
+// a dot. A device that holds another file, or nothing, or that does not exist, is no error. Kinds: as DetachFrom.
+func DetachDeleted(ctx context.Context, volume string, major, minor uint32, patience time.Duration) error {
 	call := deadline.Call{Name: fmt.Sprintf("detaching device %d:%d", major, minor), Grace: lastWords}
 	return deadline.Run(ctx, call, func(ctx context.Context) error {
 		loop, err := loopOf(major, minor)
@@ -74,10 +74,10 @@ func DetachDeleted(ctx context.Context, major, minor uint32, patience time.Durat
 			return err
 		}
 		shown, holds, err := loop.shown()
-		if err != nil || !holds || !strings.HasSuffix(shown.File, loops.Deleted) {
+		if err != nil || !holds || !isDeletedOf(shown.File, volume) {
 			return err
 		}
-		_, err = loop.detach(ctx, holdsDeleted, patience)
+		_, err = loop.detach(ctx, holdsDeleted(volume), patience)
 		return err
 	})
 }

@@ -141,9 +141,11 @@ func TestDetachSparesOthers(t *testing.T) {
 	}
 	gone := filepath.Join(t.TempDir(), "gone.img")
 	for name, detach := range map[string]func() error{
-		"DetachFrom":                      func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor, 0, enough) },
-		"DetachFrom, image gone":          func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor, 0, enough) },
-		"DetachDeleted":                   func() error { return DetachDeleted(t.Context(), d.Major, d.Minor, enough) },
+		"DetachFrom":             func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor, 0, enough) },
+		"DetachFrom, image gone": func() error { return DetachFrom(t.Context(), gone, d.Major, d.Minor, 0, enough) },
+		"DetachDeleted": func() error {
+			return DetachDeleted(t.Context(), "volume", d.Major, d.Minor, enough)
+		},
 		"Detach, found before it changed": func() error { return detachFound(t, path, d.Path) },
 	} {
 		if err := detach(); err != nil {
@@ -196,19 +198,42 @@ func TestDetachDeleted(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	wantKind(t, DetachDeleted(t.Context(), d.Major, d.Minor, briefly), backends.InUse)
+	wantKind(t, DetachDeleted(t.Context(), "volume", d.Major, d.Minor, briefly), backends.InUse)
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if err := DetachDeleted(t.Context(), "another", d.Major, d.Minor, enough); err != nil {
+		t.Fatal(err)
+	}
+	wantLoops(t, path, d.Path)
 	for range 2 { // the second time there is nothing to do
-		if err := DetachDeleted(t.Context(), d.Major, d.Minor, enough); err != nil {
+		if err := DetachDeleted(t.Context(), "volume", d.Major, d.Minor, enough); err != nil {
 			t.Fatal(err)
 		}
 	}
 	wantLoops(t, path)
-	wantKind(t, DetachDeleted(t.Context(), 8, 0, enough), backends.Invalid)
-	if err := DetachDeleted(t.Context(), loopMajor, 1<<19, enough); err != nil {
+	wantKind(t, DetachDeleted(t.Context(), "volume", 8, 0, enough), backends.Invalid)
+	if err := DetachDeleted(t.Context(), "volume", loopMajor, 1<<19, enough); err != nil {
 		t.Errorf("detaching a loop device that does not exist: %v", err)
+	}
+}
+
+// Only its name says whose a deleted file was.
+func TestIsDeletedOf(t *testing.T) {
+	for name, want := range map[string]bool{
+		"/pool/volumes/lv-1/image (deleted)":      true,
+		"/pool/trash/lv-1.RANDOM/image (deleted)": true, // moved before it was removed
+		"/images/lv-1 (deleted)":                  true,
+		"/images/lv-1.img (deleted)":              true,
+		"/pool/volumes/lv-1/image":                false,
+		"/pool/volumes/lv-2/image (deleted)":      false,
+		"/pool/volumes/lv-10/image (deleted)":     false,
+		"/lv-1/of/another (deleted)":              false,
+		"":                                        false,
+	} {
+		if isDeletedOf(name, "lv-1") != want {
+			t.Errorf("%q is of the volume: want %t", name, want)
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ func TestDetachFromAsksNoStranger(t *testing.T) {
 			t.Errorf("with the sequence number %d: %v", sequence, err)
 		}
 	}
-	if err := DetachDeleted(ctx, major, minor, enough); err != nil {
+	if err := DetachDeleted(ctx, "slow", major, minor, enough); err != nil {
 		t.Errorf("what was deleted: %v", err)
 	}
 	if now := len(descriptors(t, was.Path)); now != users {

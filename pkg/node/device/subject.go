@@ -98,10 +98,20 @@ func either(one, other judge) judge {
 	}
 }
 
-// holdsDeleted is the judge for any deleted file.
-func holdsDeleted(node *os.File, _ *unix.LoopInfo64) (bool, error) {
-	name, err := backingFile(node)
-	return strings.HasSuffix(name, loops.Deleted), err
+// holdsDeleted is the judge for a deleted file of a volume.
+func holdsDeleted(volume string) judge {
+	return func(node *os.File, _ *unix.LoopInfo64) (bool, error) {
+		name, err := backingFile(node)
+		return isDeletedOf(name, volume), err
+	}
+}
+
+// isDeletedOf reports whether the kernel's name is that of a deleted file which belonged to the volume: the file or its
+// directory is named after the handle. Any other deleted file may be all that is left of another's data.
+func isDeletedOf(name, volume string) bool {
+	path, deleted := strings.CutSuffix(name, loops.Deleted)
+	isVolume := func(part string) bool { return part == volume || strings.HasPrefix(part, volume+".") }
+	return deleted && (isVolume(filepath.Base(path)) || isVolume(filepath.Base(filepath.Dir(path))))
 }
 
 // backingFile returns the kernel's name for the file that an open loop device holds.
