@@ -16,6 +16,9 @@ import (
 // answerLimit is the limit for QEMU's answers, and for the guest to release a disk.
 const answerLimit = 2 * time.Minute
 
+// dialLimit is the limit for one attempt to connect. TCP repeats its first packet four times within it.
+const dialLimit = 15 * time.Second
+
 // Machine is a connection to QEMU's monitor. It is not safe for concurrent use.
 type Machine struct {
 	conn   net.Conn
@@ -43,7 +46,7 @@ func Connect(ctx context.Context) (*Machine, error) {
 	if err := inside.Check(); err != nil {
 		return nil, err
 	}
-	conn, err := (&net.Dialer{Timeout: answerLimit}).DialContext(ctx, "tcp4", wire.Monitor)
+	conn, err := dial(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +57,20 @@ func Connect(ctx context.Context) (*Machine, error) {
 		return nil, errors.Join(err, conn.Close())
 	}
 	return m, nil
+}
+
+// dial connects to the monitor, if necessary in several attempts. QEMU's network keeps connections that have ended
+// for a while, and one of them can swallow all packets of a new one from the same port. Each attempt has another port.
+func dial(ctx context.Context) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	for {
+		conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp4", wire.Monitor)
+		late, isNet := errors.AsType[net.Error](err)
+		if !isNet || !late.Timeout() || ctx.Err() != nil {
+			return conn, err
+		}
+	}
 }
 
 // Close ends the connection. Disks stay plugged in.
