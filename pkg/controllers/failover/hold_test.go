@@ -35,6 +35,15 @@ func (s *scene) mark(value string) {
 	})
 }
 
+// markBeside adds an out-of-service taint that evicts no pods.
+func (s *scene) markBeside(value string) {
+	s.Helper()
+	s.change(func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: taintKey, Value: value,
+			Effect: corev1.TaintEffectNoSchedule})
+	})
+}
+
 // TestHold checks when a volume may be detached: the kubelet's report counts as long as the kubelet may be alive.
 func TestHold(t *testing.T) {
 	const inUse, silent = "the kubelet of node one reports it in use", "has reported it in use, and is silent: "
@@ -231,6 +240,24 @@ func TestHold(t *testing.T) {
 			s.mark("another word")
 			s.passes(time.Second)
 		}, "", ""},
+		"the same, and it is given another effect": {func(s *scene) {
+			s.uses("v")
+			s.mark("person")
+			s.lives(time.Minute)
+			s.change(ready(corev1.ConditionUnknown))
+			s.passes(5 * time.Minute)
+			s.markBeside("person")
+			s.passes(time.Second)
+		}, "", runs},
+		"out of service, it was back, it is silent anew, and somebody adds a taint": {func(s *scene) {
+			s.uses("v")
+			offAndSilent(s)
+			s.state, s.began = machines.Running, time.Unix(2000, 0)
+			s.lives(30 * time.Second)
+			s.passes(20 * time.Second)
+			s.markBeside("another")
+			s.passes(time.Second)
+		}, "", runs},
 		"out of service by us, back, and a person says that it is off": {func(s *scene) {
 			s.uses("v")
 			offAndSilent(s)

@@ -76,7 +76,7 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 		inUse:      len(node.Status.VolumesInUse),
 		identity:   identify(w.Driver.Driver(), node, registration),
 	}
-	s.mark, s.taint = w.markOf(node)
+	s.mark, s.words = w.markOf(node)
 	if s.inUse > 0 {
 		s.first = string(node.Status.VolumesInUse[0])
 	}
@@ -91,8 +91,8 @@ func (w *watcher) sight(node *corev1.Node, registration *storagev1.CSINode, leas
 	return s
 }
 
-// markOf returns who has put the node out of service, and the values and effects of the taints.
-func (w *watcher) markOf(node *corev1.Node) (found mark, taint string) {
+// markOf returns who has put the node out of service, and the values of the taints.
+func (w *watcher) markOf(node *corev1.Node) (found mark, values []string) {
 	for _, t := range node.Spec.Taints {
 		switch {
 		case t.Key != taintKey:
@@ -102,9 +102,9 @@ func (w *watcher) markOf(node *corev1.Node) (found mark, taint string) {
 		case found != ours:
 			found = theirs
 		}
-		taint += fmt.Sprintf("%s:%s ", t.Value, t.Effect)
+		values = append(values, t.Value)
 	}
-	return found, taint
+	return found, values
 }
 
 // isOurs reports whether a taint is one that this package writes for the driver.

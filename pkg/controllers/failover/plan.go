@@ -28,9 +28,9 @@ type sight struct {
 	renewal    string        // time in the Lease: a change is a sign of life; empty without a Lease
 	duration   time.Duration // of the Lease
 	mark       mark
-	taint      string // values and effects of the taints
-	inUse      int    // volumes that the kubelet reports in use
-	first      string // one of these volumes
+	words      []string // values of the out-of-service taints
+	inUse      int      // volumes that the kubelet reports in use
+	first      string   // one of these volumes
 	identity
 }
 

@@ -180,6 +180,36 @@ func TestForgets(t *testing.T) {
 	}
 }
 
+// TestHeed checks which changes of a node's taints count as a new word that its machine is off.
+func TestHeed(t *testing.T) {
+	words := func(of mark, values ...string) sight { return sight{mark: of, words: values} }
+	for name, c := range map[string]struct {
+		before, after sight
+		want          bool
+	}{
+		"a first taint":                {words(none), words(theirs, "a"), true},
+		"another value":                {words(theirs, "a"), words(theirs, "b"), true},
+		"another value beside it":      {words(theirs, "a"), words(theirs, "a", "b"), true},
+		"another effect of the same":   {words(theirs, "a"), words(theirs, "a", "a"), false},
+		"another order":                {words(theirs, "a", "b"), words(theirs, "b", "a"), false},
+		"one of two is gone":           {words(theirs, "a", "b"), words(theirs, "b"), false},
+		"ours":                         {words(none), words(ours, driverName), true},
+		"ours beside a person's":       {words(theirs, "a"), words(ours, "a", driverName), true},
+		"a person's beside ours":       {words(ours, driverName), words(ours, driverName, "a"), false},
+		"a person's instead of ours":   {words(ours, driverName), words(theirs, "a"), true},
+		"ours is gone from beside one": {words(ours, driverName, "a"), words(theirs, "a"), false},
+		"nothing new":                  {words(ours, driverName), words(ours, driverName), false},
+	} {
+		first, later := time.Unix(1000, 0), time.Unix(2000, 0)
+		r := &record{}
+		r.heed(c.before, first)
+		r.heed(c.after, later)
+		if have := r.marked.Equal(later); have != c.want {
+			t.Errorf("%s: it counts: %t, want %t", name, have, c.want)
+		}
+	}
+}
+
 // TestReplaced checks when a node counts as replaced by another machine. The driver's registration and the kubelet's
 // report may be seen in either order.
 func TestReplaced(t *testing.T) {

@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -29,9 +30,9 @@ type record struct {
 	vague  bool             // the answer had no information
 
 	mark    mark
-	taint   string
-	marked  time.Time          // when this mark and taint were first seen
-	deleted map[types.UID]bool // pods deleted since the mark or taint last changed
+	words   []string           // values of the out-of-service taints
+	marked  time.Time          // when our taint, or the newest value of a person's, was first seen
+	deleted map[types.UID]bool // pods deleted since then
 
 	mute   bool    // the lack of answers about a working node was logged
 	told   verdict // last verdict told about the node
@@ -57,10 +58,18 @@ func (r *record) see(s sight, now time.Time, t timing) {
 		r.renewal, r.life, r.renewed = s.renewal, now, true
 		r.off.refuted = r.off.refuted || !r.off.asked.IsZero() && now.Sub(r.off.asked) >= t.quiet
 	}
-	if s.mark != r.mark || s.taint != r.taint {
-		r.mark, r.taint, r.marked, r.deleted = s.mark, s.taint, now, map[types.UID]bool{}
-	}
+	r.heed(s, now)
 	r.identify(s)
+}
+
+// heed records the taints of the node. Only a value that no taint had at the last look is a person's new word that the
+// machine is off. Another effect or order of the taints is none, nor is the end of our taint beside a person's.
+func (r *record) heed(s sight, now time.Time) {
+	isNew := func(value string) bool { return !slices.Contains(r.words, value) }
+	if s.mark == theirs && slices.ContainsFunc(s.words, isNew) || s.mark != theirs && s.mark != r.mark {
+		r.marked, r.deleted = now, map[types.UID]bool{}
+	}
+	r.mark, r.words = s.mark, s.words
 }
 
 // identify records the machine of the node. Another machine may replace it, and the driver's registration and the
