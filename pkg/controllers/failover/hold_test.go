@@ -378,6 +378,24 @@ func TestHoldOfALostNode(t *testing.T) {
 	}
 }
 
+// TestHoldBesideAFailedAnswer checks that one failed answer does not begin the wait for a deleted Node's machine anew.
+func TestHoldBesideAFailedAnswer(t *testing.T) {
+	s := newScene(t)
+	s.attach(s.attachmentName("one", "v"), asItIs)
+	s.lose()
+	s.state = machines.Stopped
+	s.passes(50 * time.Second)
+	answer := s.provider.answer
+	s.provider.answer = func(machines.Query) (machines.Machine, error) {
+		return machines.Machine{}, errors.New("no answer in time")
+	}
+	s.passes(11 * time.Second)
+	s.provider.answer = answer
+	if have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-one"}); err != nil || have.Held {
+		t.Errorf("%+v, %v, want it free", have, err)
+	}
+}
+
 // renewsEach lets the node live for a while with a kubelet that renews its Lease once in the given seconds. The Lease
 // duration is four times as long.
 func (s *scene) renewsEach(seconds int32) {

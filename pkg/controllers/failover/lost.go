@@ -138,7 +138,9 @@ func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) 
 		return "", heldError{errors.New("csi-attacher has not noted which machine it was")}
 	}
 	m, err := w.Driver.Machine(ctx, machines.Query{Node: lost.id})
-	w.ended.since(lost.id, m.State, w.now()) // For Hold.
+	if err == nil { // A failure is no report that the machine runs.
+		w.ended.since(lost.id, m.State, w.now()) // For Hold.
+	}
 	if r.vague = err != nil || m.State == machines.Missing; err != nil {
 		return "", heldError{fmt.Errorf("what its machine does is not known: %s", csiclient.Message(err))}
 	}
