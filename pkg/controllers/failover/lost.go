@@ -1,6 +1,7 @@
 package failover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,10 +106,8 @@ func (w *watcher) free(ctx context.Context, lost lostNode, attachments []*storag
 	defer cancel()
 	r.asked = w.now()
 	says, err := w.proveEnded(ctx, lost, r)
-	for _, a := range attachments {
-		if err == nil {
-			err = w.deleteAttachment(ctx, a)
-		}
+	if err == nil {
+		err = w.deleteAttachments(ctx, attachments)
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lost.name}}
 	_, isHeld := errors.AsType[heldError](err)
@@ -126,7 +125,7 @@ func (w *watcher) free(ctx context.Context, lost lostNode, attachments []*storag
 				"it is told not to: %s", err.Error())
 	default:
 		w.metrics.failures.Inc()
-		w.Log.Warn("the volumes of a node that is gone are left to Kubernetes", "node", lost.name, "error", err)
+		w.Log.Warn("some volumes of a node that is gone are left to Kubernetes", "node", lost.name, "error", err)
 	}
 }
 
@@ -160,6 +159,20 @@ func (w *watcher) proveEnded(ctx context.Context, lost lostNode, r *lostRecord) 
 		err = heldError{fmt.Errorf("pods with claims are bound to it still: %s", named(pods))}
 	}
 	return m.Says, err
+}
+
+// deleteAttachments deletes those of the VolumeAttachments that have not changed. One that cannot be deleted does not
+// keep the others. The error is errChanged if nothing else is wrong.
+func (w *watcher) deleteAttachments(ctx context.Context, attachments []*storagev1.VolumeAttachment) error {
+	var changed, failed error
+	for _, a := range attachments {
+		if err := w.deleteAttachment(ctx, a); errors.Is(err, errChanged) {
+			changed = err
+		} else {
+			failed = errors.Join(failed, err)
+		}
+	}
+	return cmp.Or(failed, changed)
 }
 
 // deleteAttachment deletes a VolumeAttachment if it has not changed.

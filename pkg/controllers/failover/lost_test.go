@@ -9,7 +9,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -229,4 +231,41 @@ func TestRefusedDeletion(t *testing.T) {
 	s.deletes()
 	s.passes(askLater)
 	s.wantGoing("a")
+}
+
+// TestOneRefusedDeletion checks that a VolumeAttachment that cannot be deleted, or has changed, does not keep the
+// others.
+func TestOneRefusedDeletion(t *testing.T) {
+	for name, c := range map[string]struct {
+		refusal error
+		counts  bool // as a failure
+	}{
+		"it cannot be deleted": {errors.New("forbidden"), true},
+		"it has changed":       {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("changed")), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			for _, attachment := range []string{"a", "b", "c"} {
+				s.attach(attachment, asItIs)
+			}
+			s.state = machines.Terminated
+			s.lose()
+			refused := ""
+			s.deleting = func(o client.Object, options client.DeleteOptions) error {
+				if refused == "" || refused == o.GetName() {
+					refused = o.GetName()
+					return c.refusal
+				}
+				return s.api.Delete(s.Context(), o, &options)
+			}
+			before := s.failed()
+			s.passes(time.Second)
+			if have := s.going(); len(have) != 2 || slices.Contains(have, refused) {
+				t.Errorf("the VolumeAttachments %q are deleted, want all but %q", have, refused)
+			}
+			if have := s.failed() > before; have != c.counts {
+				t.Errorf("it counts as a failure: %t, want %t", have, c.counts)
+			}
+		})
+	}
 }
