@@ -241,10 +241,11 @@ func (w *watcher) machinesOf(o client.Object) []string {
 	return nil
 }
 
-// usersOf returns the names of the nodes whose kubelet reports a volume in use.
+// usersOf returns the names of the nodes whose kubelet reports a volume in use. It reads past the cache: a report that
+// the cache does not show yet counts, too.
 func (w *watcher) usersOf(ctx context.Context, handle string) (names []string, err error) {
 	var nodes corev1.NodeList
-	if err := w.cache.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+	if err := w.reader.List(ctx, &nodes); err != nil {
 		return nil, fmt.Errorf("look for nodes that use volume %q: %w", handle, err)
 	}
 	for _, n := range nodes.Items {

@@ -418,8 +418,10 @@ func TestHoldBesideALateCache(t *testing.T) {
 	s.uses("v")
 	s.lives(90 * time.Second)
 	s.cache = &lateCache{Client: s.cache}
-	if have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: "i-one"}); err != nil || !have.Held {
-		t.Errorf("%+v, %v, want it held", have, err)
+	for _, machine := range []string{"i-one", ""} { // "" stands for all machines.
+		if have, err := s.Hold(t.Context(), holds.Query{Volume: "v", Node: machine}); err != nil || !have.Held {
+			t.Errorf("%q: %+v, %v, want it held", machine, have, err)
+		}
 	}
 }
 
