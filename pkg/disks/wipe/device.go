@@ -77,8 +77,17 @@ func (d Device) Wipe(ctx context.Context, m method.Method, from int64) error {
 	return d.prove(ctx, m)
 }
 
-// pass does one step of one pass over the device.
+// pass does one step of one pass over the device, and makes it durable. The position that is noted next survives a loss
+// of power, and so must what is before it: that is not wiped again.
 func (d Device) pass(m method.Method, pass, offset, length int64) error {
+	if err := d.change(m, pass, offset, length); err != nil {
+		return err
+	}
+	return unix.Fdatasync(int(d.File.Fd()))
+}
+
+// change does one step of one pass. The device may keep it in its cache.
+func (d Device) change(m method.Method, pass, offset, length int64) error {
 	switch {
 	case m == method.Discard && pass == 0:
 		return d.drop(offset, length)
@@ -107,7 +116,7 @@ func (d Device) randomize(offset, length int64) error {
 		}
 		done += int64(len(part))
 	}
-	return unix.Fdatasync(int(d.File.Fd()))
+	return nil
 }
 
 // ends zeroes both ends of the device, where signatures are.

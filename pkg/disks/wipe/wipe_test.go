@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -109,6 +110,37 @@ func TestWipeGoesOn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNotedWhenDurable checks that each position is noted only after the device has written its cache: what is before
+// the position is not wiped again after a loss of power.
+func TestNotedWhenDurable(t *testing.T) {
+	for _, m := range []method.Method{method.Discard, method.Zero, method.Shred} {
+		t.Run(string(m), func(t *testing.T) {
+			f, _ := disk(t)
+			before := flushes(t, f)
+			d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error {
+				now := flushes(t, f)
+				if now == before {
+					t.Errorf("position %d is noted, and the device has not written its cache since the step before", position)
+				}
+				before = now
+				return nil
+			}}
+			must(t, d.Wipe(t.Context(), m, 0))
+		})
+	}
+}
+
+// flushes returns how often a device was told to write its cache.
+func flushes(t *testing.T, f *os.File) int {
+	t.Helper()
+	const field = 15 // "flush I/Os" in the kernel's Documentation/block/stat.rst
+	text, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(f.Name()), "stat"))
+	must(t, err)
+	count, err := strconv.Atoi(strings.Fields(string(text))[field])
+	must(t, err)
+	return count
 }
 
 // TestWipeEndsWithContext checks that a wipe stops at the next step.
