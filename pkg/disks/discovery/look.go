@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -24,7 +26,7 @@ import (
 // it.
 const Patience = 20 * time.Second
 
-// loopTime is how long a loop device may take to say what it holds.
+// loopTime is how long a loop device, or the path of its file, may take to say what it holds.
 const loopTime = 2 * time.Second
 
 // History is what is known about a volume from before.
@@ -206,7 +208,7 @@ func OpenAlone(ctx context.Context, node string, flags int) (*os.File, error) {
 // alone fails if a loop device or a process uses an open device, or one that shares bytes with it.
 func alone(ctx context.Context, f *os.File) error {
 	var stat unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &stat); err != nil || stat.Mode&unix.S_IFMT != unix.S_IFBLK {
+	if err := unix.Fstat(int(f.Fd()), &stat); err != nil || !isBlock(stat.Mode) {
 		return fmt.Errorf("%s is not a block device (%w)", f.Name(), err)
 	}
 	relatives, err := relativesOf(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
@@ -238,33 +240,55 @@ func withoutLoop(ctx context.Context, numbers []uint64) error {
 	if err != nil {
 		return err
 	}
-	for _, loop := range attached {
-		if number := heldBy(ctx, loop); number != 0 && slices.Contains(numbers, number) {
+	held := make([]uint64, len(attached))
+	var asked sync.WaitGroup // All are asked at once, because several may wait for a file server.
+	for i, loop := range attached {
+		asked.Go(func() { held[i] = heldBy(ctx, loop) })
+	}
+	asked.Wait()
+	for i, loop := range attached {
+		if held[i] != 0 && slices.Contains(numbers, held[i]) {
 			return &InUseError{"the loop device " + loop.Path + " holds " + loop.File}
 		}
 	}
 	return nil
 }
 
-// heldBy returns the number of the block device that a loop device holds, 0 if it holds a file. If the path of its file
-// does not exist here, it may be one of another mount namespace, and the loop device is asked. A loop device that does
-// not answer, or fails, waits for a file server. It holds no block device, because the node of one is not on a server.
+// heldBy returns the number of the block device that a loop device holds, 0 if it holds a file. A path below /dev is
+// on no file server: it answers, and is given all the time that a busy machine takes. If another path does not exist
+// here, or does not answer, it may be one of another mount namespace, and the loop device is asked. A loop device that
+// does not answer, or fails, waits for a file server. It holds no block device, because the node of one is not on a
+// server.
 func heldBy(ctx context.Context, loop loops.Device) uint64 {
-	var file unix.Stat_t
-	if err := unix.Stat(loop.File, &file); err == nil {
-		if file.Mode&unix.S_IFMT == unix.S_IFBLK {
+	var node unix.Stat_t
+	if strings.HasPrefix(loop.File, "/dev/") && unix.Stat(loop.File, &node) == nil && isBlock(node.Mode) {
+		return node.Rdev
+	}
+	file, err := ask(ctx, "looking at "+loop.File+" of "+loop.Path, func() (file unix.Stat_t, err error) {
+		err = unix.Stat(loop.File, &file)
+		return file, err
+	})
+	if err == nil {
+		if isBlock(file.Mode) {
 			return file.Rdev
 		}
 		return 0
 	}
-	ctx, cancel := context.WithTimeout(ctx, loopTime)
-	defer cancel()
-	info, err := deadline.Do(ctx, deadline.Call{Name: "asking " + loop.Path + " what it holds"},
-		func(context.Context) (*unix.LoopInfo64, error) { return loopInfo(loop.Path) }, nil)
+	info, err := ask(ctx, "asking "+loop.Path+" what it holds",
+		func() (*unix.LoopInfo64, error) { return loopInfo(loop.Path) })
 	if err != nil {
 		return 0
 	}
 	return info.Rdevice
+}
+
+func isBlock(mode uint32) bool { return mode&unix.S_IFMT == unix.S_IFBLK }
+
+// ask makes a call that may wait for a file server, for at most loopTime.
+func ask[T any](ctx context.Context, name string, call func() (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, loopTime)
+	defer cancel()
+	return deadline.Do(ctx, deadline.Call{Name: name}, func(context.Context) (T, error) { return call() }, nil)
 }
 
 // isBlind reports whether a search by the process of that number could have missed other processes. The first process
