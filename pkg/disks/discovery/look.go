@@ -64,7 +64,7 @@ func (c Config) Find(ctx context.Context, remember Remember) ([]report.Volume, e
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, selectMounts(c.MountPoints, places)...)
+		found = append(found, selectMounts(ctx, c.MountPoints, places)...)
 	}
 	volumes := make(chan report.Volume, len(found))
 	for _, s := range found {

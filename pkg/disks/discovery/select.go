@@ -1,13 +1,17 @@
 package discovery
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // selected is a device or mount that a rule selects.
@@ -87,27 +91,42 @@ func (r DeviceRule) selects(b *block) bool {
 	return len(r.Models) == 0 || slices.ContainsFunc(r.Models, model)
 }
 
-// selectMounts returns the mounts that the rules select.
-func selectMounts(rules []MountRule, all []*mounted) []selected {
+// selectMounts returns the mounts that the rules select. All are measured at once, so that one that does not answer
+// delays no other one for long. It is selected too, with that as its problem.
+func selectMounts(ctx context.Context, rules []MountRule, all []*mounted) []selected {
+	var measured sync.WaitGroup
+	rule := map[*mounted]MountRule{}
+	for _, m := range all {
+		i := slices.IndexFunc(rules, func(r MountRule) bool { return r.selects(m.Mountpoint) })
+		if i < 0 {
+			continue
+		}
+		rule[m] = rules[i]
+		measured.Go(func() { m.measure(ctx) })
+	}
+	measured.Wait()
 	var found []selected
-	taken := map[*mounted]bool{}
-	for _, rule := range rules {
-		for _, m := range all {
-			if taken[m] || !rule.selects(m.Mountpoint) {
-				continue
-			}
-			taken[m] = true
-			var stat unix.Statfs_t
-			if err := unix.Statfs(m.Mountpoint, &stat); err != nil {
-				m.problem = &os.PathError{Op: "statfs", Path: m.Mountpoint, Err: err}
-			}
-			m.size = int64(stat.Blocks) * stat.Bsize
-			if m.problem != nil || rule.allow(m.size) {
-				found = append(found, selected{mount: m, notBlank: rule.NotBlank})
-			}
+	for _, m := range all {
+		if r, is := rule[m]; is && (m.problem != nil || r.allow(m.size)) {
+			found = append(found, selected{mount: m, notBlank: r.NotBlank})
 		}
 	}
 	return found
+}
+
+// measure sets the size of the mounted filesystem, or the problem if it does not answer in time.
+func (m *mounted) measure(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	at := m.Mountpoint
+	stat, err := deadline.Do(ctx, deadline.Call{Name: "measuring the filesystem at " + at},
+		func(context.Context) (stat unix.Statfs_t, err error) {
+			if err = unix.Statfs(at, &stat); err != nil {
+				err = &os.PathError{Op: "statfs", Path: at, Err: err}
+			}
+			return stat, err
+		}, nil)
+	m.size, m.problem = int64(stat.Blocks)*stat.Bsize, err
 }
 
 func (r MountRule) selects(at string) bool {
