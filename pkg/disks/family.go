@@ -20,19 +20,21 @@ func relativesOf(f *os.File) ([]string, error) {
 	return discovery.Relatives(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 }
 
-// isApart checks that a device shares no bytes with an offered volume, which may be used at any moment. Two wipes
-// exclude each other, because each opens its device exclusively.
+// isApart checks that a volume shares no bytes with an offered one, which may be used at any moment. Two wipes of
+// devices exclude each other, because each opens its device exclusively.
 //
-// Earlier versions offered both a disk and its partition. If both are to be wiped, the partition comes first; otherwise
-// each would wait for the other's offer to go. A disk that is to be wiped has no user. Its deletion may be withdrawn at
-// any time, so each step of a wipe calls isApart.
+// Earlier versions offered both a disk and its partition, or a filesystem that is mounted from them. If both are to be
+// wiped, the one above comes first: the partition, or the filesystem, while which is mounted its disk cannot be opened.
+// Otherwise each would wait for the other's offer to go. A disk that is to be wiped has no user. Its deletion may be
+// withdrawn at any time, so each step of a wipe of a device calls isApart.
 func (e *Engine) isApart(v report.Volume, relatives []string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	whole, isPart := report.Whole(v.Identity)
 	for _, name := range relatives {
 		_, isOffered := e.offers[name]
-		if !isOffered || isPart && name == discovery.NameOf(whole) && e.isToBeWiped(name) {
+		isFirst := v.Mode == report.Filesystem || isPart && name == discovery.NameOf(whole)
+		if !isOffered || isFirst && e.isToBeWiped(name) {
 			continue
 		}
 		return fmt.Errorf("volume %s (%s) cannot be wiped: it shares its bytes with the volume %s, which is offered", v.Name,

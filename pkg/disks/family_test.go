@@ -2,6 +2,8 @@ package disks_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -58,4 +60,38 @@ func TestPartitionedMeanwhile(t *testing.T) {
 	await(t, e, "dirty", func(s report.State) bool {
 		return named(s, node).State == report.Dirty && named(s, part).State == report.InUse
 	})
+}
+
+// TestMountOfAnOfferedDisk offers a disk and the filesystem that is mounted on it, as earlier versions did. The
+// filesystem is not emptied while the disk is offered, whose user may have created it.
+func TestMountOfAnOfferedDisk(t *testing.T) {
+	node := testfs.Attach(t, image(t, 64*mib))
+	testfs.Format(t, "ext4", node)
+	at := testfs.Mount(t, node)
+	file := filepath.Join(at, "file")
+	must(t, os.WriteFile(file, []byte(canary), 0o600))
+	e, _ := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]\nmountPoints: [{paths: ['%s']}]", node, at)).start(t)
+	s := await(t, e, "found", func(s report.State) bool {
+		return mountedAt(s, at).Name != "" && blockAt(s, node).Name != ""
+	})
+	disk, mount := blockAt(s, node).Name, mountedAt(s, at).Name
+	offers := append(offer(disk, "a"), offer(mount, "b")...)
+	must(t, e.Want(report.Wanted{Offers: offers, Deletions: remove(mount, "d", method.Zero)}))
+	await(t, e, "refused", func(s report.State) bool {
+		return deletion(report.Complete)(s) ||
+			deletion(report.Failed)(s) && strings.Contains(s.Deletions[0].Message, disk)
+	})
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("the filesystem was emptied under the user of its disk: %v", err)
+	}
+}
+
+// blockAt returns the volume that a device is.
+func blockAt(s report.State, node string) (found report.Volume) {
+	for _, v := range s.Volumes {
+		if v.Device == node && v.Mode == report.Block {
+			found = v
+		}
+	}
+	return found
 }

@@ -235,13 +235,25 @@ func prove(f *os.File, v report.Volume) error {
 
 // wipeTree empties a filesystem that is mounted where the volume was found.
 func (e *Engine) wipeTree(ctx context.Context, o *operation, v report.Volume) error {
+	var below []string // read only if the call below has ended
 	dir, err := open(ctx, v, func(ctx context.Context) (*os.File, error) {
-		return discovery.OpenMount(ctx, v.Path, v.Identity)
+		dir, err := discovery.OpenMount(ctx, v.Path, v.Identity)
+		if err != nil {
+			return nil, err
+		}
+		if below, err = discovery.Below(v.Path); err != nil {
+			_ = dir.Close() // open for reading only
+			return nil, err
+		}
+		return dir, nil
 	})
 	if err != nil {
 		return fmt.Errorf("volume %s cannot be emptied: %w", v.Name, err)
 	}
 	defer func() { _ = dir.Close() }() // open for reading only
+	if err := e.isApart(v, below); err != nil {
+		return err
+	}
 	if err := e.touch(o, 0, 0); err != nil || o.note.Method == method.None {
 		return err
 	}

@@ -56,6 +56,11 @@ func blocks() ([]*block, error) {
 	return all, nil
 }
 
+// blockAt returns the block device of a number.
+func blockAt(number uint64) (*block, error) {
+	return readBlock(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(number), unix.Minor(number)))
+}
+
 func readBlock(link string) (*block, error) {
 	dir, err := filepath.EvalSymlinks(link)
 	if err != nil {

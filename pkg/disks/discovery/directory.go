@@ -26,6 +26,14 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 	if history.Known(v) {
 		return nil
 	}
+	below, err := m.below()
+	if err != nil {
+		return err
+	}
+	if other := remember.taken(below); other != "" {
+		history.shares(v, other)
+		return nil
+	}
 	if m.isReadOnly() {
 		return m.errReadOnly()
 	}
@@ -36,6 +44,12 @@ func (s selected) lookAtMount(ctx context.Context, v *report.Volume, remember Re
 		busy(v, "its filesystem is mounted at %s too", m.elsewhere)
 		return nil
 	}
+	return s.examineMount(ctx, v, history)
+}
+
+// examineMount decides by the files in a mounted filesystem whether it can be offered.
+func (s selected) examineMount(ctx context.Context, v *report.Volume, history History) error {
+	m := s.mount
 	dir, err := openMount(m)
 	if err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/disks/report"
 )
 
 // relatives returns the devices that share bytes with a device: the disk of a partition, or the partitions of a disk.
@@ -48,7 +50,7 @@ func isGone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is
 
 // relativesOf returns the relatives of the device of a number.
 func relativesOf(major, minor uint32) ([]*block, error) {
-	b, err := readBlock(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
+	b, err := blockAt(unix.Mkdev(major, minor))
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +64,15 @@ func Relatives(major, minor uint32) (names []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for the partitions of device %d:%d: %w", major, minor, err)
 	}
-	for _, r := range relatives {
-		identity, err := IdentityOf(r.major, r.minor)
-		if isGone(err) {
+	return namesOf(relatives)
+}
+
+// namesOf returns the names of the volumes that devices are, or would be. A device that is gone, or reports no
+// identity, is no volume.
+func namesOf(devices []*block) (names []string, err error) {
+	for _, d := range devices {
+		identity, err := IdentityOf(d.major, d.minor)
+		if _, isAnonymous := errors.AsType[anonymousError](err); isAnonymous || isGone(err) {
 			continue
 		}
 		if err != nil {
@@ -75,16 +83,22 @@ func Relatives(major, minor uint32) (names []string, err error) {
 	return names, nil
 }
 
-// taken returns the name of a volume that shares bytes with a device and that may be in use, or was used.
-func (b *block) taken(remember Remember) (string, error) {
-	names, err := Relatives(b.major, b.minor)
-	if err != nil {
-		return "", err
-	}
+// taken returns the first name of a volume that may be in use, or was used, or "" if there is none.
+func (r Remember) taken(names []string) string {
 	for _, name := range names {
-		if h := remember(name); h.Taken || h.Dirty || h.Unproven {
-			return name, nil
+		if h := r(name); h.Taken || h.Dirty || h.Unproven {
+			return name
 		}
 	}
-	return "", nil
+	return ""
+}
+
+// shares marks a volume that shares bytes with another one, which may be in use, or was used. If its own offer was
+// withdrawn, it is dirty instead: of two such volumes each would wait for the other, and neither would ever be free.
+func (h History) shares(v *report.Volume, other string) {
+	if h.Withdrawn {
+		History{Dirty: true}.Known(v)
+		return
+	}
+	busy(v, "it shares its bytes with the volume %s, which is offered, or was and is not wiped", other)
 }

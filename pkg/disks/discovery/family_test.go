@@ -45,12 +45,7 @@ func TestFamily(t *testing.T) {
 			nodes := family(t)
 			other := one(t, nodes[c.used], ", partitions: true", unknown).Name
 			c.use(t, nodes[c.used])
-			v := one(t, nodes[c.found], ", partitions: true", func(name string) discovery.History {
-				if name == other {
-					return c.past
-				}
-				return discovery.History{}
-			})
+			v := one(t, nodes[c.found], ", partitions: true", only(other, c.past))
 			if v.State != c.state || !strings.Contains(v.Message, c.says) || c.says == "disk-" &&
 				!strings.Contains(v.Message, other) {
 				t.Errorf("%+v, want %s, and %q in the message", v, c.state, c.says)
@@ -76,5 +71,69 @@ func TestPartedDisk(t *testing.T) {
 	}
 	if states[nodes[0]] != report.InUse || states[nodes[1]] == report.InUse && states[nodes[2]] == report.InUse {
 		t.Errorf("the states are %v, want the disk in use and not its partitions: %+v", states, found)
+	}
+}
+
+// TestMountedFamily checks that a mounted filesystem is no volume of its own if its device, the disk of that, or a
+// partition of it is offered, or was and is not wiped.
+func TestMountedFamily(t *testing.T) {
+	const whole, first, second = 0, 1, 2
+	taken, dirty := discovery.History{Taken: true}, discovery.History{Dirty: true}
+	unproven := discovery.History{Unproven: true}
+	for name, c := range map[string]struct {
+		mounted, used int
+		past          discovery.History // of what is used
+		state         string
+	}{
+		"its device is offered":                {whole, whole, taken, report.InUse},
+		"its device was offered and not wiped": {whole, whole, dirty, report.InUse},
+		"its device is about to be offered":    {whole, whole, unproven, report.InUse},
+		"its partition is offered":             {first, first, taken, report.InUse},
+		"the disk of its partition is offered": {first, whole, taken, report.InUse},
+		"a partition of its disk is offered":   {whole, first, taken, report.InUse},
+		"another partition is offered":         {first, second, taken, report.Available},
+		"nothing is offered":                   {whole, whole, discovery.History{}, report.Available},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := family(t)
+			other := one(t, nodes[c.used], ", partitions: true", unknown).Name
+			testfs.Format(t, "ext4", nodes[c.mounted])
+			v := mounted(t, testfs.Mount(t, nodes[c.mounted]), only(other, c.past))
+			if v.State != c.state || c.state == report.InUse && !strings.Contains(v.Message, other) {
+				t.Errorf("%+v, want %s because of %s", v, c.state, other)
+			}
+		})
+	}
+}
+
+// TestMountedOverALoop mounts an offered disk by a loop device that holds it.
+func TestMountedOverALoop(t *testing.T) {
+	node := disk(t, 64*mib)
+	offered := one(t, node, "", unknown).Name
+	testfs.Format(t, "ext4", node)
+	at := testfs.Mount(t, testfs.Attach(t, node))
+	v := mounted(t, at, only(offered, discovery.History{Taken: true}))
+	if v.State != report.InUse || !strings.Contains(v.Message, offered) {
+		t.Errorf("%+v, want it in use because of %s", v, offered)
+	}
+}
+
+// mounted returns the only volume at a mount point.
+func mounted(t *testing.T, at string, remember discovery.Remember) report.Volume {
+	t.Helper()
+	found := find(t, fmt.Sprintf("mountPoints: [{paths: ['%s']}]", at), remember)
+	if len(found) != 1 {
+		t.Fatalf("%d volumes are found at %s, want 1: %+v", len(found), at, found)
+	}
+	return found[0]
+}
+
+// only is what is known if nothing is but the past of one volume.
+func only(volume string, past discovery.History) discovery.Remember {
+	return func(name string) discovery.History {
+		if name == volume {
+			return past
+		}
+		return discovery.History{}
 	}
 }

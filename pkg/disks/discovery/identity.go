@@ -30,7 +30,7 @@ func NameAt(ctx context.Context, major, minor uint32) (string, error) {
 
 // IdentityOf returns an identity that distinguishes a block device from all others, and survives a reboot.
 func IdentityOf(major, minor uint32) (string, error) {
-	b, err := readBlock(fmt.Sprintf("/sys/dev/block/%d:%d", major, minor))
+	b, err := blockAt(unix.Mkdev(major, minor))
 	if err != nil {
 		return "", fmt.Errorf("look at device %d:%d: %w", major, minor, err)
 	}
@@ -59,10 +59,18 @@ func best(ids []string, b *block) (string, error) {
 		}
 	}
 	if len(ids) == 0 {
-		return "", fmt.Errorf("%s reports no serial number or other identity, so that it cannot be told from another disk: "+
-			"use a filesystem on it as a mount point", b.node())
+		return "", anonymousError{b.node()}
 	}
 	return ids[0] + ",model=" + b.model, nil
+}
+
+// anonymousError says that a device, by its node, reports no identity.
+type anonymousError struct{ node string }
+
+// Error returns a sentence.
+func (e anonymousError) Error() string {
+	return e.node + " reports no serial number or other identity, so that it cannot be told from another disk: use a " +
+		"filesystem on it as a mount point"
 }
 
 // loopIdentity returns the identity of the file that a loop device holds. A loop device that holds a disk is not a disk

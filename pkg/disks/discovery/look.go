@@ -126,17 +126,19 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 	if history.Known(v) {
 		return nil
 	}
-	other, err := b.taken(remember)
-	switch {
-	case err != nil:
+	relatives, err := Relatives(b.major, b.minor)
+	if err != nil {
 		return err
+	}
+	other := remember.taken(relatives)
+	switch {
 	case b.readOnly:
 		return fmt.Errorf("%s refuses writes", b.node())
-	case history.Withdrawn && (other != "" || s.part != nil): // Those wait for this one: neither would ever be free.
-		History{Dirty: true}.Known(v)
-		return nil
 	case other != "":
-		busy(v, "it shares its bytes with the volume %s, which is offered, or was and is not wiped", other)
+		history.shares(v, other)
+		return nil
+	case history.Withdrawn && s.part != nil: // The partition waits for this one: neither would ever be free.
+		History{Dirty: true}.Known(v)
 		return nil
 	case s.part != nil:
 		busy(v, "its partition %s is found as a volume of its own", s.part.node())
