@@ -1,6 +1,7 @@
 package disks
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -20,6 +21,45 @@ func relativesOf(f *os.File) ([]string, error) {
 	return discovery.Relatives(unix.Major(stat.Rdev), unix.Minor(stat.Rdev))
 }
 
+// sharing returns the names of the volumes that share bytes with an open device: those that its disk or its partitions
+// are, and the names that the filesystems on them have as volumes once they are mounted. The contents of a device whose
+// offer was acknowledged are its user's, who may have copied any filesystem. A device that cannot be read, as a disk
+// that fails, can be wiped if no filesystem is offered that it could hold.
+func (e *Engine) sharing(ctx context.Context, f *os.File, v report.Volume) ([]string, error) {
+	relatives, err := relativesOf(f)
+	if err != nil || e.isAcknowledged(v.Name) {
+		return relatives, err
+	}
+	filesystems, err := discovery.Filesystems(ctx, f, v.SizeBytes)
+	if err != nil && e.offersFilesystems() {
+		return nil, fmt.Errorf("whether volume %s (%s) holds the filesystem of another volume is not known: %w", v.Name,
+			v.Device, err)
+	}
+	return append(relatives, filesystems...), nil
+}
+
+// offersFilesystems reports whether an offered volume may be a filesystem. One that is not found may be.
+func (e *Engine) offersFilesystems() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for name := range e.offers {
+		isDevice := func(v report.Volume) bool { return v.Name == name && v.Mode == report.Block }
+		if !slices.ContainsFunc(e.found, isDevice) {
+			return true
+		}
+	}
+	return false
+}
+
+// isAcknowledged reports whether a volume is offered, and a look has found it free since.
+func (e *Engine) isAcknowledged(volume string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	_, isOffered := e.offers[volume]
+	note := e.volumes[volume]
+	return isOffered && note != nil && !note.Unproven
+}
+
 // isApart checks that a volume shares no bytes with an offered one, which may be used at any moment. Two wipes of
 // devices exclude each other, because each opens its device exclusively.
 //
@@ -37,8 +77,8 @@ func (e *Engine) isApart(v report.Volume, relatives []string) error {
 		if !isOffered || isFirst && e.isToBeWiped(name) {
 			continue
 		}
-		return fmt.Errorf("volume %s (%s) cannot be wiped: it shares its bytes with the volume %s, which is offered", v.Name,
-			v.Device, name)
+		return fmt.Errorf("volume %s (%s) cannot be wiped: it shares its bytes with the volume %s, which is offered; if it "+
+			"only holds a copy of that volume's filesystem, remove the copy with wipefs", v.Name, v.Device, name)
 	}
 	return nil
 }

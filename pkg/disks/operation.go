@@ -177,18 +177,18 @@ func (e *Engine) wipeDevice(ctx context.Context, o *operation, v report.Volume) 
 	if err := prove(f, v); err != nil {
 		return err
 	}
-	relatives, err := relativesOf(f)
+	others, err := e.sharing(ctx, f, v)
 	if err != nil {
 		return err
 	}
-	if err := e.isApart(v, relatives); err != nil {
+	if err := e.isApart(v, others); err != nil {
 		return err
 	}
 	if err := e.touch(o, size, o.note.Position); err != nil {
 		return err
 	}
 	d := wipe.Device{File: f, SizeBytes: size, Note: func(position int64) error {
-		if err := e.isApart(v, relatives); err != nil {
+		if err := e.isApart(v, others); err != nil {
 			return err
 		}
 		return e.progress(o, size, position)

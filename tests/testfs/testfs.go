@@ -150,13 +150,19 @@ func Partition(tb testing.TB, device string, number int, offset, size int64) str
 // device.
 func Mount(tb testing.TB, device string) string {
 	tb.Helper()
-	NeedRoot(tb)
 	dir := tb.TempDir()
+	MountAt(tb, device, dir)
+	return dir
+}
+
+// MountAt is Mount in an existing directory.
+func MountAt(tb testing.TB, device, dir string) {
+	tb.Helper()
+	NeedRoot(tb)
 	if output, err := persist(tb.Context(), "mount", device, dir); err != nil {
 		tb.Fatalf("mounting %s: %v\n%s", device, err, output)
 	}
 	undo(tb, "umount", dir)
-	return dir
 }
 
 // Bind bind-mounts a directory or file at another path until the end of the test.

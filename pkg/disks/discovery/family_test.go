@@ -118,6 +118,46 @@ func TestMountedOverALoop(t *testing.T) {
 	}
 }
 
+// TestUnmountedFamily checks that a disk is not offered while the filesystem on it is, or was and is not wiped: that is
+// only not mounted at the moment.
+func TestUnmountedFamily(t *testing.T) {
+	const whole, first, second = 0, 1, 2
+	taken, dirty := discovery.History{Taken: true}, discovery.History{Dirty: true}
+	unproven := discovery.History{Unproven: true}
+	withdrawn := discovery.History{Unproven: true, Withdrawn: true}
+	for name, c := range map[string]struct {
+		holds, found int
+		past         discovery.History // of the filesystem
+		own          discovery.History // of the device that is found
+		state        string
+	}{
+		"the filesystem is offered":                  {holds: whole, past: taken, state: report.InUse},
+		"the filesystem was offered, and not wiped":  {holds: whole, past: dirty, state: report.InUse},
+		"the filesystem is about to be offered":      {holds: whole, past: unproven, state: report.InUse},
+		"a partition's filesystem is offered":        {holds: first, past: taken, state: report.InUse},
+		"the filesystem of the partition is offered": {holds: first, found: first, past: taken, state: report.InUse},
+		"another partition's is offered":             {holds: second, found: first, past: taken, state: report.Available},
+		"nothing is offered":                         {holds: whole, state: report.Available},
+		"both were, and are withdrawn":               {holds: whole, past: withdrawn, own: withdrawn, state: report.Dirty},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := family(t)
+			testfs.Format(t, "ext4", nodes[c.holds])
+			var other string
+			t.Run("mounted", func(t *testing.T) {
+				other = mounted(t, testfs.Mount(t, nodes[c.holds]), unknown).Name
+			})
+			own := one(t, nodes[c.found], ", partitions: true", unknown).Name
+			v := one(t, nodes[c.found], ", partitions: true, notBlank: true", func(name string) discovery.History {
+				return map[string]discovery.History{other: c.past, own: c.own}[name]
+			})
+			if v.State != c.state || c.state == report.InUse && !strings.Contains(v.Message, other) {
+				t.Errorf("%+v, want %s because of %s", v, c.state, other)
+			}
+		})
+	}
+}
+
 // mounted returns the only volume at a mount point.
 func mounted(t *testing.T, at string, remember discovery.Remember) report.Volume {
 	t.Helper()

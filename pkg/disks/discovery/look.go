@@ -161,6 +161,24 @@ func (s selected) lookAtDevice(ctx context.Context, v *report.Volume, remember R
 		return err
 	}
 	s.judge(v, history.isLeft(found), found.String())
+	return s.examine(ctx, v, history, found, remember)
+}
+
+// examine looks for offered volumes among the filesystems on an unused device and its partitions. One of them may only
+// be unmounted at the moment. The partitions are read only if the device would be offered.
+func (s selected) examine(ctx context.Context, v *report.Volume, history History, found filesystem.Found,
+	remember Remember) error {
+	names := nameOn(found)
+	if v.State == report.Available {
+		parts, err := s.block.onPartitions(ctx)
+		if err != nil {
+			return err
+		}
+		names = append(names, parts...)
+	}
+	if other := remember.taken(names); other != "" {
+		history.shares(v, other)
+	}
 	return nil
 }
 

@@ -140,7 +140,7 @@ func (m *mounted) identity(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("the %s at %s cannot be told from another: its device %s shows %s, UUID %q", m.FSType,
 			m.Mountpoint, m.Source, found, found.UUID)
 	}
-	return m.FSType + "=" + found.UUID, nil
+	return filesystemIdentity(m.FSType, found.UUID), nil
 }
 
 // openDevice opens the block device of the filesystem.
