@@ -18,7 +18,7 @@ func (e *Engine) touch(o *operation, size, position int64) error {
 func (e *Engine) soil(volume string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	note := &volumeNote{Dirty: true}
+	note := &volumeNote{Dirty: true, Cut: true}
 	if before := e.volumes[volume]; before != nil {
 		note.Offer, note.Unproven, note.DirtyBefore = before.Offer, before.Unproven, before.Unproven
 		if *note == *before {

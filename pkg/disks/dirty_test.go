@@ -142,11 +142,14 @@ func TestCutEmptying(t *testing.T) {
 // TestSoil checks what a wipe notes before it begins, and that an offer keeps the note.
 func TestSoil(t *testing.T) {
 	for name, c := range map[string]struct{ before, want *volumeNote }{
-		"never offered": {nil, &volumeNote{Dirty: true}},
-		"wiped":         {&volumeNote{Offer: "a", Wiped: method.None, Left: "x"}, &volumeNote{Offer: "a", Dirty: true}},
-		"offered":       {&volumeNote{Offer: "a", Dirty: true}, &volumeNote{Offer: "a", Dirty: true}},
+		"never offered": {nil, &volumeNote{Dirty: true, Cut: true}},
+		"wiped": {&volumeNote{Offer: "a", Wiped: method.None, Left: "x"},
+			&volumeNote{Offer: "a", Dirty: true, Cut: true}},
+		"offered": {&volumeNote{Offer: "a", Dirty: true}, &volumeNote{Offer: "a", Dirty: true, Cut: true}},
 		"offered, not proven": {&volumeNote{Offer: "a", Dirty: true, Unproven: true},
-			&volumeNote{Offer: "a", Dirty: true, Unproven: true, DirtyBefore: true}},
+			&volumeNote{Offer: "a", Dirty: true, Unproven: true, DirtyBefore: true, Cut: true}},
+		"restored": {&volumeNote{Offer: "a", Dirty: true, Unproven: true, DirtyBefore: true, Proven: "c"},
+			&volumeNote{Offer: "a", Dirty: true, Unproven: true, DirtyBefore: true, Cut: true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n, err := openNotes(t.TempDir())
@@ -161,6 +164,9 @@ func TestSoil(t *testing.T) {
 			check(t, err)
 			if !kept["disk-1"].DirtyBefore {
 				t.Errorf("an offer after it forgets that it is dirty: %+v", kept["disk-1"])
+			}
+			if kept["disk-1"].Proven != "" {
+				t.Errorf("an offer after it remembers whose data it was: %+v", kept["disk-1"])
 			}
 			e.volumes = map[string]*volumeNote{"disk-1": c.before}
 			check(t, e.soil("disk-1"))

@@ -222,8 +222,9 @@ func (e *Engine) noteOffer(o report.Offer, deletions []report.Deletable) error {
 	switch {
 	case before == nil:
 		note.Unproven = true
+	case before.Offer != o.ID && before.proven() == o.ID: // It was replaced, as by a restore. Its data are still there.
 	case before.Offer != o.ID:
-		note.Unproven, note.Wiped, note.Left = true, before.Wiped, before.Left
+		note.Proven, note.Unproven, note.Wiped, note.Left = before.proven(), true, before.Wiped, before.Left
 		note.DirtyBefore = before.DirtyBefore || before.Dirty && !before.Unproven
 	case before.Dirty || e.isWiped(o.Volume, deletions):
 		return nil

@@ -199,6 +199,7 @@ func TestCompleteNeverRunsAgain(t *testing.T) {
 	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a"), Deletions: remove(v.Name, "d", method.Zero)}))
 	await(t, e, "wiped", deletion(report.Complete))
 	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b")}))
+	await(t, e, "offered to another", in(report.Offered))
 	use(t, v.Path)
 	for range 2 {
 		must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b"), Deletions: remove(v.Name, "d", method.Zero)}))
@@ -310,6 +311,7 @@ func TestPulled(t *testing.T) {
 		node := plug(t, file, "a")
 		v = named(await(t, e, "found", func(s report.State) bool { return named(s, node).State == report.Available }), node)
 		must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a")}))
+		await(t, e, "acknowledged", func(s report.State) bool { return named(s, node).State == report.Offered })
 		use(t, v.Path)
 	})
 	plug(t, other, "a")

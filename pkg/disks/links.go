@@ -115,7 +115,8 @@ func leadsTo(ctx context.Context, path, name string) bool {
 }
 
 // link keeps a link to each device under its volume's name, and removes the links of devices that are gone. An offered
-// volume keeps its link even if no rule selects it any more: a pod that is started again needs it.
+// volume keeps its link even if no rule selects it any more: a pod that is started again needs it. A volume that holds
+// the data of a later user has none.
 func (e *Engine) link(ctx context.Context, found []report.Volume) error {
 	keep, errs := map[string]bool{}, []error(nil)
 	for i := range found {
@@ -124,7 +125,7 @@ func (e *Engine) link(ctx context.Context, found []report.Volume) error {
 			continue
 		}
 		v.Path = filepath.Join(e.options.LinkPath, v.Name)
-		if v.State != report.Unusable {
+		if v.State != report.Unusable && !e.isLaters(v.Name) {
 			keep[v.Name] = true
 			errs = append(errs, replaceLink(filepath.Join(e.options.LinkDir, v.Name), v.Device))
 		}
@@ -148,13 +149,25 @@ func (e *Engine) link(ctx context.Context, found []report.Volume) error {
 	return nil
 }
 
+// isLaters reports whether a volume holds the data of a later user than that of its offer. It does if the volume was
+// dirty when it was offered, and no look has found it free since: a restore of the cluster's objects has brought back
+// an earlier offer, and its PersistentVolume.
+func (e *Engine) isLaters(volume string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	note := e.volumes[volume]
+	return note != nil && note.isLaters()
+}
+
+func (n *volumeNote) isLaters() bool { return n.Unproven && n.DirtyBefore }
+
 // unlisted returns the volumes that are offered, or may be, and were not found.
 func (e *Engine) unlisted(found []report.Volume) map[string]bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	names := map[string]bool{}
 	for name, note := range e.volumes {
-		if _, isOffered := e.offers[name]; note.Dirty && (isOffered || !e.told) {
+		if _, isOffered := e.offers[name]; note.Dirty && (isOffered || !e.told) && !note.isLaters() {
 			names[name] = true
 		}
 	}

@@ -1,6 +1,7 @@
 package disks_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/disks"
+	"github.com/stowage-csi/stowage/pkg/disks/method"
 	"github.com/stowage-csi/stowage/pkg/disks/report"
 	"github.com/stowage-csi/stowage/tests/testfs"
 )
@@ -124,4 +126,40 @@ func TestUnselected(t *testing.T) {
 		must(t, e.Want(report.Wanted{Offers: offer("disk-of-another", s.Revision)})) // It looks again.
 		return leads("")(s)
 	})
+}
+
+// TestRestoredOffer brings back an earlier offer of a volume, as a restore of the cluster's objects does. The
+// PersistentVolume of that offer must not lead to the data of a later user, whether a rule selects the disk or not.
+// That of the later user does once a newer backup has brought back his offer.
+func TestRestoredOffer(t *testing.T) {
+	b := newBench(t, fmt.Sprintf("devices: [{paths: [%s]}]", testfs.Attach(t, image(t, 64*mib))))
+	e, stop := b.start(t)
+	v := await(t, e, "found", in(report.Available)).Volumes[0]
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a")}))
+	await(t, e, "offered", in(report.Offered))
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "a"), Deletions: remove(v.Name, "d", method.Zero)}))
+	await(t, e, "wiped", deletion(report.Complete))
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b")}))
+	await(t, e, "offered to another", in(report.Offered))
+	use(t, v.Path)
+	isLed := func() bool { _, err := os.Lstat(v.Path); return err == nil }
+	again := func(s report.State) bool {
+		offers := append(offer(v.Name, "a"), offer("disk-of-another", s.Revision)...) // It looks again.
+		must(t, e.Want(report.Wanted{Offers: offers}))
+		return !isLed()
+	}
+	await(t, e, "not led to", again)
+	must(t, e.Want(report.Wanted{Offers: offer(v.Name, "b")}))
+	await(t, e, "led to the data of its own user", func(s report.State) bool { return in(report.Offered)(s) && isLed() })
+	if now, err := os.ReadFile(v.Path); err != nil || !bytes.Contains(now, []byte(canary)) {
+		t.Errorf("the later user's data are gone (%v)", err)
+	}
+	await(t, e, "not led to again", again)
+	stop()
+	b.config = "devices: [{paths: [/dev/none]}]"
+	e, _ = b.start(t)
+	await(t, e, "looked, not told yet", func(s report.State) bool { return s.Problem == "" })
+	if isLed() {
+		t.Error("a restarted engine leads to the disk before it is told what is offered")
+	}
 }

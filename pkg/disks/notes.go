@@ -27,6 +27,10 @@ type volumeNote struct {
 	Unproven bool `json:"unproven,omitempty"`
 	// DirtyBefore says that the volume was dirty when it was offered.
 	DirtyBefore bool `json:"dirtyBefore,omitempty"`
+	// Proven is the last earlier offer that was acknowledged. It is empty if a wipe has begun since.
+	Proven string `json:"proven,omitempty"`
+	// Cut says that a wipe has begun since the volume was offered. Only a complete one removes the note.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // operationNote is what is remembered about a deletion.

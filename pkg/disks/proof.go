@@ -53,6 +53,15 @@ func (e *Engine) prove(v *report.Volume, look int) bool {
 	return false
 }
 
+// proven returns the last offer that was acknowledged, if no wipe has begun since: the data of its user are still
+// there. No later offer has got as far, since none is acknowledged before a wipe. No offer's ID is given again.
+func (n *volumeNote) proven() string {
+	if n.Dirty && !n.Unproven && !n.Cut {
+		return n.Offer
+	}
+	return n.Proven
+}
+
 // isAwaited reports whether an offer waits for a look. The lock is held.
 func (e *Engine) isAwaited(look int) bool {
 	for _, h := range e.heard {
