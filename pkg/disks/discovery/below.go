@@ -29,11 +29,11 @@ func (m *mounted) below() ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for the device of the filesystem at %s: %w", m.Mountpoint, err)
 	}
-	relatives, err := b.relatives()
+	sharers, err := b.sharers()
 	if err != nil {
-		return nil, fmt.Errorf("look for the partitions of %s: %w", b.node(), err)
+		return nil, fmt.Errorf("look for the devices that share bytes with %s: %w", b.node(), err)
 	}
-	return namesOf(append(relatives, b))
+	return namesOf(append(sharers, b))
 }
 
 // device returns the device whose bytes a mounted filesystem has.

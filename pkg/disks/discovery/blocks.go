@@ -17,6 +17,7 @@ import (
 // block is a block device as the kernel describes it, without opening it.
 type block struct {
 	name         string // the kernel's name, such as nvme0n1p1
+	dir          string // in sysfs
 	major, minor uint32
 	size         int64
 	readOnly     bool
@@ -66,7 +67,7 @@ func readBlock(link string) (*block, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &block{name: filepath.Base(dir), transport: transportOf(dir)}
+	b := &block{name: filepath.Base(dir), dir: dir, transport: transportOf(dir)}
 	number, err := attribute(dir, "dev")
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,11 +19,7 @@ func (b *block) relatives() ([]*block, error) {
 	if b.disk != nil {
 		return []*block{b.disk}, nil
 	}
-	dir, err := filepath.EvalSymlinks(fmt.Sprintf("/sys/dev/block/%d:%d", b.major, b.minor))
-	if err != nil {
-		return nil, err
-	}
-	entries, err := os.ReadDir(dir)
+	entries, err := os.ReadDir(b.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +28,7 @@ func (b *block) relatives() ([]*block, error) {
 		if !entry.IsDir() || !strings.HasPrefix(entry.Name(), b.name) {
 			continue
 		}
-		partition, err := readBlock(filepath.Join(dir, entry.Name()))
+		partition, err := readBlock(filepath.Join(b.dir, entry.Name()))
 		if isGone(err) {
 			continue
 		}
@@ -43,6 +40,38 @@ func (b *block) relatives() ([]*block, error) {
 		}
 	}
 	return partitions, nil
+}
+
+// sharers returns the devices that share bytes with a device: its relatives, the devices that it is built on, as a
+// logical volume or a RAID is, and their relatives.
+func (b *block) sharers() ([]*block, error) {
+	all, err := b.relatives()
+	if err != nil {
+		return nil, err
+	}
+	dir := cmp.Or(b.disk, b).dir
+	names, err := namesIn(dir, "slaves")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		slave, err := readBlock(filepath.Join(dir, "slaves", name))
+		if err == nil {
+			slave, err = slave.bottom()
+		}
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		below, err := slave.sharers()
+		if err != nil {
+			return nil, err
+		}
+		all = append(append(all, slave), below...)
+	}
+	return all, nil
 }
 
 // isGone reports whether an entry in sysfs disappeared while it was read.
@@ -57,14 +86,18 @@ func relativesOf(major, minor uint32) ([]*block, error) {
 	return b.relatives()
 }
 
-// Relatives returns the names of the volumes that share bytes with the device of a number: the volumes that its disk or
-// its own partitions are, or would be.
+// Relatives returns the names of the volumes that share bytes with the device of a number: the volumes that its disk,
+// its own partitions, or the devices that it is built on are, or would be.
 func Relatives(major, minor uint32) (names []string, err error) {
-	relatives, err := relativesOf(major, minor)
+	b, err := blockAt(unix.Mkdev(major, minor))
 	if err != nil {
-		return nil, fmt.Errorf("look for the partitions of device %d:%d: %w", major, minor, err)
+		return nil, fmt.Errorf("look at device %d:%d: %w", major, minor, err)
 	}
-	return namesOf(relatives)
+	sharers, err := b.sharers()
+	if err != nil {
+		return nil, fmt.Errorf("look for the devices that share bytes with %s: %w", b.node(), err)
+	}
+	return namesOf(sharers)
 }
 
 // namesOf returns the names of the volumes that devices are, or would be. A device that is gone, or reports no
