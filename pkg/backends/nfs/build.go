@@ -82,7 +82,8 @@ func (e *engine) unclaimDead(s *share.Share, h *share.Home, name, holder string)
 
 // dead reports whether a volume does not exist and will not: it has no token, and no record. The order of the folders
 // is that in which a volume goes through them. If a late deletion has moved the record away, it is put back. Records in
-// making are of an earlier version of the driver. Kinds: Busy where a record was put back.
+// making are of an earlier version of the driver. Kinds: Busy where a record was put back; Unavailable where the folder
+// of the records is missing.
 func (e *engine) dead(h *share.Home, key string) (bool, error) {
 	id, turn, _ := strings.Cut(key, "-")
 	places := [][2]string{{share.Staging, key}, {share.Making, string(volumeKind) + "-" + id}, {share.Volumes, id},
@@ -91,7 +92,13 @@ func (e *engine) dead(h *share.Home, key string) (bool, error) {
 	if err != nil || lives {
 		return false, err
 	}
-	if err := errors.Join(h.Check(), e.layEverywhere(h, id)); err != nil {
+	if err = h.Check(); err == nil {
+		err = hasFolder(h, share.Volumes)
+	}
+	if err == nil {
+		err = e.layEverywhere(h, id)
+	}
+	if err != nil {
 		return false, err
 	}
 	lives, err = anyOf(h, turn, places)

@@ -97,11 +97,16 @@ func (e *engine) removed(s *share.Share, h *share.Home, r *record) error {
 }
 
 // dispose removes the directory of an item in the trash from its place, and releases the place. It may be called again.
-// It fails with errNotThere as buryAgain does.
+// It fails with errNotThere as buryAgain does. Kinds: Unavailable where the folder of the snapshots is missing.
 func (e *engine) dispose(s *share.Share, h *share.Home, r *record) error {
 	for _, p := range r.parts() { // Parts that are not in their place yet never will be.
 		if err := moveAway(s.Dir(), share.At(share.Staging, p.draft), s.Dir(), share.At(share.Trash, p.draft),
 			false); err != nil {
+			return err
+		}
+	}
+	if r.Kind != volumeKind { // Otherwise data in a folder that is missing now would stay for ever.
+		if err := hasFolder(h, share.Snapshots); err != nil {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (l survey) listed(id string) (entry, error) {
 	r, err := read(l.home, l.kind.folder(), id+suffix)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return entry{}, nil
+		return entry{}, hasFolder(l.home, l.kind.folder()) // Otherwise all that were listed would be gone.
 	case backends.Is(err, backends.Unusable):
 		return l.damaged(id, r, err)
 	case err != nil:

@@ -58,13 +58,6 @@ func (e *engine) burialsOf(h *share.Home, id string) ([]buried, error) {
 	return nil, nil
 }
 
-// missing returns the failure for a missing folder, which says nothing about a record. Kinds: Unavailable.
-func missing(folder string) error {
-	return backends.Errorf(backends.Unavailable,
-		"there is no folder %s: does the server export something else? If somebody has removed it, it is made again: "+
-			"ask again", share.At(folder, ""))
-}
-
 // laidAll is layAll for callers that look for a record. If some cannot be laid now, the janitor retries without waiting
 // for the next call. Kinds: Busy where one was put back.
 func (e *engine) laidAll(h *share.Home, all []buried) error {

@@ -196,13 +196,17 @@ func read(h *share.Home, folder, name string) (*record, error) {
 }
 
 // readSurely is read for callers that act on the absence of a record. The server may have exported something else at
-// that moment, such as an empty directory. Kinds: as read; Unavailable when it still does.
+// that moment, such as an empty directory, or the folder may be missing. Kinds: as read; Unavailable when that is so
+// still.
 func readSurely(h *share.Home, folder, name string) (*record, error) {
 	r, err := read(h, folder, name)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
 	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	if err := hasFolder(h, folder); err != nil {
 		return nil, err
 	}
 	return read(h, folder, name)

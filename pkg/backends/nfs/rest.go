@@ -66,11 +66,7 @@ func rest(h *share.Home, b, usual buried) (aside []buried, err error) {
 // seenAnew looks at the record with the usual name, bypassing the client's cache. If it is another item's, it is put
 // back. Kinds: Unavailable where there is no folder for it; Busy as lay.
 func seenAnew(h *share.Home, usual buried) error {
-	err := h.Refresh(usual.folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		return missing(usual.folder)
-	}
-	if err != nil {
+	if err := hasFolder(h, usual.folder); err != nil {
 		return err
 	}
 	return lay(h, usual)

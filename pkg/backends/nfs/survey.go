@@ -3,6 +3,7 @@ package nfs
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"slices"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -40,6 +41,9 @@ type survey struct {
 // entries reads the items of a share after an ID.
 func (l survey) entries(ctx context.Context) (found []entry, err error) {
 	ids, err := l.home.Names(l.kind.folder(), suffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = missing(l.kind.folder())
+	}
 	if err != nil {
 		return nil, err
 	}
