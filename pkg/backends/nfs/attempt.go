@@ -34,7 +34,7 @@ func (m *making) make(ctx context.Context, k kind, id string, plan func() (*reco
 		return nil, err
 	}
 	r, err := m.attempt(ctx, k, id, plan)
-	return r, m.refused(k, id, err)
+	return r, m.refused(k, id, m.orMissing(m.home, err))
 }
 
 // attempt begins to create the item, or resumes an earlier attempt.

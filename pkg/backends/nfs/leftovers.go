@@ -12,7 +12,7 @@ import (
 func (j *janitors) earlier(s *share.Share, h *share.Home) error {
 	names, err := h.Names(share.Making, suffix)
 	if err != nil {
-		return err
+		return ignoreGone(err) // The janitor creates the folder again, in which nothing is begun any more.
 	}
 	for _, name := range names {
 		r, err := read(h, share.Making, name+suffix)

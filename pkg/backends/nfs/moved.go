@@ -105,23 +105,6 @@ func (j *janitors) lay(h *share.Home) error {
 	return errors.Join(burials.failure(), trash.failure(), err)
 }
 
-// makeFolders creates missing folders for removed items: on a share of an earlier version of the driver, or after a
-// user has removed them.
-func makeFolders(h *share.Home) error {
-	for _, folder := range []string{share.Trash, share.Burials} {
-		err := h.Refresh(folder)
-		if errors.Is(err, fs.ErrNotExist) {
-			if err = h.Check(); err == nil {
-				err = h.MakeFolder(folder)
-			}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // layIn lays all records in a folder. It fails if the folder cannot be listed.
 func layIn(h *share.Home, folder string) (unlaid, error) {
 	names, err := h.Names(folder, suffix)

@@ -67,10 +67,12 @@ func keysOf(origins []origin) (keys []string) {
 // takes the record away before any data. So where the record is there after the copy, whichever controller deletes, the
 // copy is whole. Kinds: NotFound.
 func (o *origin) intact(m *making) error {
-	for _, folder := range []string{o.kind.folder(), share.Groups} {
-		if err := m.home.Refresh(folder); err != nil {
-			return err
-		}
+	err := m.home.Refresh(o.kind.folder())
+	if err == nil {
+		err = ignoreGone(m.home.Refresh(share.Groups)) // Only a snapshot of a group needs its record, which is read then.
+	}
+	if err != nil {
+		return err
 	}
 	r, err := m.whole(m.home, o.kind, o.id)
 	if err == nil && r.Turn != o.turn {

@@ -56,7 +56,9 @@ func (e *engine) reach(ctx context.Context, k kind, text, name string,
 	if err != nil {
 		return err
 	}
-	return e.at(ctx, hd, name, do)
+	return e.at(ctx, hd, name, func(ctx context.Context, s *share.Share, h *share.Home, id string) error {
+		return e.orMissing(h, do(ctx, s, h, id))
+	})
 }
 
 // at calls do with the share of a handle.
