@@ -22,7 +22,7 @@ func (m *making) reserve(r *record) error {
 	if err := m.claim(r); err != nil {
 		return err
 	}
-	parent, err := m.parent(r.SubDir)
+	parent, err := m.parent(m.share, m.home, r.SubDir)
 	if err != nil {
 		return err
 	}
@@ -137,19 +137,19 @@ func (m *making) taken(holder string, r *record) error {
 // parent opens the parent of the volume's directory, and creates its missing elements. It may not be in another volume,
 // because a pod could change there what the driver relies on. Claims are checked after the directories exist. So of two
 // volumes of which one would be inside the other, at least one notices. Kinds: Invalid.
-func (m *making) parent(subDir string) (*os.File, error) {
+func (e *engine) parent(s *share.Share, h *share.Home, subDir string) (*os.File, error) {
 	dir := path.Dir(subDir)
 	if dir == "." {
-		return openDir(m.share, ".")
+		return openDir(s, ".")
 	}
 	var at string
 	for element := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, element)
-		if err := m.parentAt(at); err != nil {
+		if err := e.parentAt(s, h, at); err != nil {
 			return nil, err
 		}
 	}
-	return openDir(m.share, dir)
+	return openDir(s, dir)
 }
 
 // openDir opens a directory of the share that must exist: its absence says nothing about volumes.
@@ -161,8 +161,8 @@ func openDir(s *share.Share, dir string) (*os.File, error) {
 	return file, err
 }
 
-func (m *making) parentAt(at string) error {
-	up, err := openDir(m.share, path.Dir(at))
+func (e *engine) parentAt(s *share.Share, h *share.Home, at string) error {
+	up, err := openDir(s, path.Dir(at))
 	if err != nil {
 		return err
 	}
@@ -171,16 +171,15 @@ func (m *making) parentAt(at string) error {
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return &os.PathError{Op: "mkdir", Path: at, Err: err}
 	}
-	holder, err := m.home.Claimed(claimOf(at))
+	holder, err := h.Claimed(claimOf(at))
 	if err != nil || holder == "" {
 		return err
 	}
-	if dead, err := m.dead(m.home, holder); err != nil || dead {
+	if dead, err := e.dead(h, holder); err != nil || dead {
 		return err
 	}
 	return backends.Errorf(backends.Invalid,
-		"the directory %s on %s belongs to another volume: a volume cannot be inside it; use another subDir", at,
-		m.share.Address)
+		"the directory %s on %s belongs to another volume: a volume cannot be inside it; use another subDir", at, s.Address)
 }
 
 // fileMode converts permissions to those of package os.

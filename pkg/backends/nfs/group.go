@@ -107,7 +107,7 @@ func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant boo
 // describeGroup returns the backends.Group of a record. If its controller was stopped just after publishing it,
 // describeGroup first moves the snapshots to their places.
 func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backends.Group, error) {
-	if err := e.settle(s, r); err != nil {
+	if err := e.settle(s, h, r); err != nil {
 		return nil, err
 	}
 	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt, Fingerprint: r.Fingerprint}

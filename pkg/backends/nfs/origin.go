@@ -52,7 +52,7 @@ func (o *origin) check(m *making) (int64, error) {
 		o.folder = share.At(share.Snapshots, r.key())
 	}
 	o.id, o.turn, o.size = r.ID, r.Turn, r.SizeBytes
-	return r.SizeBytes, m.settle(m.share, r)
+	return r.SizeBytes, m.settle(m.share, m.home, r)
 }
 
 // keysOf returns the keys of the sources, which differ from those of earlier and later items of the same names.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 
 	"golang.org/x/sys/unix"
@@ -48,7 +49,7 @@ func (m *making) publish(ctx context.Context, r *record) error {
 
 // settle moves the parts of a published item to their places. Each part can be moved only once, because its name in
 // staging is never used again, and a late controller does not find it. So any controller may do it for another.
-func (e *engine) settle(s *share.Share, r *record) error {
+func (e *engine) settle(s *share.Share, h *share.Home, r *record) error {
 	for _, p := range r.parts() {
 		waits, err := exists(s.Dir(), share.At(share.Staging, p.draft))
 		if err != nil {
@@ -57,7 +58,7 @@ func (e *engine) settle(s *share.Share, r *record) error {
 		if !waits {
 			continue
 		}
-		parent, err := openDir(s, path.Dir(p.place))
+		parent, err := e.parentOf(s, h, r, p)
 		if err != nil {
 			return err
 		}
@@ -70,10 +71,20 @@ func (e *engine) settle(s *share.Share, r *record) error {
 	return nil
 }
 
+// parentOf opens the directory to which a part moves. That of a volume is created again, if a user has removed it since
+// the volume's directory was claimed. Kinds: as parent.
+func (e *engine) parentOf(s *share.Share, h *share.Home, r *record, p part) (*os.File, error) {
+	parent, err := openDir(s, path.Dir(p.place))
+	if errors.Is(err, fs.ErrNotExist) && r.Kind == volumeKind {
+		return e.parent(s, h, r.SubDir)
+	}
+	return parent, err
+}
+
 // putInPlace is settle for a volume whose place may just have been taken. In that case the volume is taken back,
 // because no caller has received it. Kinds: Invalid.
 func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
-	err := e.settle(s, r)
+	err := e.settle(s, h, r)
 	if !failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
 		return err
 	}

@@ -67,13 +67,20 @@ func TestPublishedAndNotYetInPlace(t *testing.T) {
 				func() bool { _, err := os.Stat(other.path("dir", "one")); return err == nil })
 			return 1
 		},
+		"its parent is removed, and the call is repeated": func(_ *making, other *world, _ *record) int {
+			other.must(os.Remove(other.path("dir")))
+			other.noticed()
+			_, err := other.Create(t.Context(), spec)
+			other.fails("creating again", err, backends.Exists)
+			return 1
+		},
 		"it is deleted": func(_ *making, other *world, r *record) int {
 			other.must(other.Delete(t.Context(), r.Handle))
 			return 0
 		},
 		"it is deleted, and the first goes on": func(m *making, other *world, r *record) int {
 			other.must(other.Delete(t.Context(), r.Handle))
-			other.must(m.settle(m.share, r))
+			other.must(m.settle(m.share, m.home, r))
 			return 0
 		},
 		"somebody else has taken the place": func(_ *making, other *world, _ *record) int {
