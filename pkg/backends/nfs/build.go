@@ -135,8 +135,9 @@ func (m *making) taken(holder string, r *record) error {
 }
 
 // parent opens the parent of the volume's directory, and creates its missing elements. It may not be in another volume,
-// because a pod could change there what the driver relies on. Claims are checked after the directories exist. So of two
-// volumes of which one would be inside the other, at least one notices. Kinds: Invalid.
+// because a pod could change there what the driver relies on, nor on another share below this one, because only that
+// share knows where its volumes are. Claims are checked after the directories exist. So of two volumes of which one
+// would be inside the other, at least one notices. Kinds: Invalid.
 func (e *engine) parent(s *share.Share, h *share.Home, subDir string) (*os.File, error) {
 	dir := path.Dir(subDir)
 	if dir == "." {
@@ -146,6 +147,9 @@ func (e *engine) parent(s *share.Share, h *share.Home, subDir string) (*os.File,
 	for element := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, element)
 		if err := e.parentAt(s, h, at); err != nil {
+			return nil, err
+		}
+		if err := noShareAt(s, at); err != nil {
 			return nil, err
 		}
 	}
@@ -180,6 +184,22 @@ func (e *engine) parentAt(s *share.Share, h *share.Home, at string) error {
 	}
 	return backends.Errorf(backends.Invalid,
 		"the directory %s on %s belongs to another volume: a volume cannot be inside it; use another subDir", at, s.Address)
+}
+
+// noShareAt refuses a directory that is the root of another share. Kinds: Invalid.
+func noShareAt(s *share.Share, at string) error {
+	dir, err := openDir(s, at)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(dir)
+	holds, err := holdsHome(dir)
+	if err == nil && holds {
+		err = backends.Errorf(backends.Invalid,
+			"the directory %s on %s is the root of another share, as it holds %s: use a class of that share, or another subDir",
+			at, s.Address, share.HomeName)
+	}
+	return err
 }
 
 // fileMode converts permissions to those of package os.

@@ -1,6 +1,7 @@
 package nfs
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -242,6 +243,25 @@ func TestNothingIsAdopted(t *testing.T) {
 	w.tidy(0, 0)
 	w.must(os.Remove(w.path("mine"))) // Directories above volumes stay; this one must be empty.
 	check()
+}
+
+// A volume is never on another share below its own: it could be inside a volume there.
+func TestNoVolumeIsOnAShareBelow(t *testing.T) {
+	w := newWorld(t)
+	w.must(os.Mkdir(w.path("below"), 0o755))
+	w.noticed()
+	inner := in("inner", "x", deleteData)
+	inner.Parameters.(*Parameters).Share = testShare + "/below"
+	w.make(inner)
+	w.noticed()
+	for _, dir := range []string{"below/y", "below/x/y", "below/ns/y"} {
+		_, err := w.Create(t.Context(), in("outer", dir, deleteData))
+		w.fails("a volume in "+dir, err, backends.Invalid, "another share", testShare)
+		if _, err := os.Lstat(w.path(dir)); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: %v, want that it is not there", dir, err)
+		}
+	}
+	w.make(in("outer", "beside/y", deleteData))
 }
 
 // Symlinks that a pod plants in its volume, and that others plant above it, lead nowhere.

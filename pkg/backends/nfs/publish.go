@@ -81,14 +81,18 @@ func (e *engine) parentOf(s *share.Share, h *share.Home, r *record, p part) (*os
 	return parent, err
 }
 
-// putInPlace is settle for a volume whose place may just have been taken. In that case the volume is taken back,
-// because no caller has received it. Kinds: Invalid.
+// putInPlace is settle for a volume whose place, or a directory above it, may just have been taken. In that case the
+// volume is taken back, because no caller has received it. Kinds: Invalid.
 func (e *engine) putInPlace(s *share.Share, h *share.Home, r *record) error {
-	err := e.settle(s, h, r)
-	if !failure.IsAny(err, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR) {
-		return err
+	why := e.settle(s, h, r)
+	switch {
+	case backends.Is(why, backends.Invalid):
+	case failure.IsAny(why, unix.ENOTEMPTY, unix.EEXIST, unix.ENOTDIR):
+		why = notOurs(r.SubDir, s)
+	default:
+		return why
 	}
-	return cmp.Or(e.takeBack(s, h, r), notOurs(r.SubDir, s))
+	return cmp.Or(e.takeBack(s, h, r), why)
 }
 
 // takeBack undoes the publishing of an item that no caller has received.
