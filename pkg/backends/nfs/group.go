@@ -63,7 +63,8 @@ func (e *engine) shareOf(volumes []string) (hd handle, err error) {
 		if err != nil {
 			return hd, err
 		}
-		if i > 0 && (other.where() != hd.where() || other.home != hd.home) {
+		// One handle may have the name of the share in the configuration, and another its address.
+		if i > 0 && (!other.address.Same(hd.address) || other.home != hd.home) {
 			return hd, backends.Errorf(backends.InUse, "the volumes are on %s and on %s: a group is of one share", hd.where(),
 				other.where())
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -126,6 +127,21 @@ func TestGroupsAreOfOneShare(t *testing.T) {
 	two := w.make(elsewhere)
 	_, err := w.CreateGroup(w.Context(), backends.GroupSpec{Name: "g", Volumes: []string{one.Handle, two.Handle}})
 	w.fails("a group of two shares", err, backends.InUse, "/export", "/other")
+}
+
+// The volumes of a group are of one share, even if one class gives its name and another its address.
+func TestGroupOfAShareByTwoNames(t *testing.T) {
+	w := newWorld(t)
+	w.configured("one")
+	w.reopen()
+	volumes := []string{w.make(onShare("one", "one")).Handle, w.make(in("two", "two", deleteData)).Handle}
+	for i, name := range []string{"g", "reverse"} {
+		g, err := w.CreateGroup(t.Context(), backends.GroupSpec{Name: name, Volumes: volumes})
+		if err != nil || len(g.Snapshots) != len(volumes) {
+			t.Errorf("group %d is %+v, %v; want a snapshot of each volume", i, g, err)
+		}
+		slices.Reverse(volumes)
+	}
 }
 
 // A group whose controller was killed between the link and the moves exists: it is not NotFound.
