@@ -106,7 +106,8 @@ func (m *making) plannedGroup(spec backends.GroupSpec, id string, anyInstant boo
 }
 
 // describeGroup returns the backends.Group of a record. If its controller was stopped just after publishing it,
-// describeGroup first moves the snapshots to their places.
+// describeGroup first moves the snapshots to their places. Kinds: NotFound if it was deleted meanwhile; Unusable if the
+// record of a snapshot is lost.
 func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backends.Group, error) {
 	if err := e.settle(s, h, r); err != nil {
 		return nil, err
@@ -114,12 +115,33 @@ func (e *engine) describeGroup(s *share.Share, h *share.Home, r *record) (*backe
 	g := &backends.Group{Handle: r.Handle, Name: r.Name, CreatedAt: r.CreatedAt, Fingerprint: r.Fingerprint}
 	for _, of := range r.Members {
 		snapshot, err := e.whole(h, snapshotKind, of.ID)
+		if backends.Is(err, backends.NotFound) {
+			err = e.withoutMember(h, r, of)
+		}
 		if err != nil {
 			return nil, err
 		}
 		g.Snapshots = append(g.Snapshots, *e.describeSnapshot(snapshot))
 	}
 	return g, nil
+}
+
+// withoutMember returns the failure for a group of which a snapshot has no record. A deletion removes the record of the
+// group first, so a group that is still there has lost the snapshot's. Kinds: NotFound; Busy; Unusable.
+func (e *engine) withoutMember(h *share.Home, g *record, of member) error {
+	if err := hasFolder(h, share.Groups); err != nil {
+		return err
+	}
+	now, err := e.whole(h, groupKind, g.ID)
+	switch {
+	case err != nil:
+		return err
+	case now.Turn != g.Turn:
+		return backends.Errorf(backends.Busy, "%w", errReplaced)
+	}
+	return backends.Errorf(backends.Unusable,
+		"the group snapshot has lost the record of its snapshot of volume %s: restore %s from a backup, or delete the group "+
+			"snapshot", of.Volume, share.At(share.Snapshots, of.ID+suffix))
 }
 
 // GetGroup returns the group with the handle. Kinds: NotFound.

@@ -144,6 +144,25 @@ func TestGroupOfAShareByTwoNames(t *testing.T) {
 	}
 }
 
+// A group that has lost the record of a snapshot is there, but unusable. It can still be deleted.
+func TestGroupWithALostMember(t *testing.T) {
+	w := newWorld(t)
+	spec := backends.GroupSpec{Name: "g", Volumes: w.twoVolumes()}
+	w.noticed()
+	w.ask("making it", func() error { return second(w.CreateGroup(t.Context(), spec)) })
+	g, err := w.FindGroup(t.Context(), spec.Name)
+	w.must(err)
+	lost := share.At(share.Snapshots, idOf(t, snapshotKind, g.Snapshots[1].Handle)+suffix)
+	w.must(os.Remove(w.path(lost)))
+	w.noticed()
+	w.fails("getting it", second(w.GetGroup(t.Context(), g.Handle)), backends.Unusable, lost)
+	w.fails("finding it", second(w.FindGroup(t.Context(), "g")), backends.Unusable, lost)
+	w.must(w.DeleteGroup(t.Context(), g.Handle))
+	w.fails("getting it then", second(w.GetGroup(t.Context(), g.Handle)), backends.NotFound)
+	w.fails("finding it then", second(w.FindGroup(t.Context(), "g")), backends.NotFound)
+	w.tidy(2, 0)
+}
+
 // A group whose controller was killed between the link and the moves exists: it is not NotFound.
 func TestGroupPublishedAndNotYetInPlace(t *testing.T) {
 	w := newWorld(t)
