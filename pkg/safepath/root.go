@@ -85,6 +85,28 @@ func (r Root) Chmod(name string, mode fs.FileMode) error {
 		return err
 	}
 	defer func() { _ = unix.Close(fd) }() // O_PATH
+	return chmodOpen(fd, mode)
+}
+
+// ChmodInode is Chmod for the directory with the inode number. It leaves another one that has the name as it is.
+func (r Root) ChmodInode(name string, inode uint64, mode fs.FileMode) error {
+	fd, err := r.folder("chmod", name)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // O_PATH
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+	if stat.Ino != inode {
+		return nil
+	}
+	return chmodOpen(fd, mode)
+}
+
+// chmodOpen is fchmod for a descriptor with O_PATH.
+func chmodOpen(fd int, mode fs.FileMode) error {
 	return os.Chmod(fmt.Sprintf("/proc/self/fd/%d", fd), mode)
 }
 

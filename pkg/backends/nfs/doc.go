@@ -15,6 +15,7 @@
 //	.stowage/groups/<id>.json             the record of a group, without which its snapshots' records do not count
 //	.stowage/staging/<id>-<turn>.json     the token of an attempt: the future record, with its data beside it
 //	.stowage/staging/<id>-<turn>.box-<n>/ entries that a process is just taking from their place: see box
+//	.stowage/staging/<id>-<turn>.mode     mode and inode of a directory that is just moving to its place: see moveIn
 //	.stowage/staging/same.<number>        a mark, which shows whether two addresses lead to this share
 //	.stowage/making/                      unfinished items of an earlier version of the driver
 //	.stowage/burials/<id>.buried-...      a record on its way to the trash, before its owner is checked: see lay

@@ -13,7 +13,6 @@ import (
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/failure"
-	"github.com/stowage-csi/stowage/pkg/safepath"
 )
 
 // publish makes the item exist, by one link: the draft is complete. Kinds: Invalid when its directory is not the
@@ -52,19 +51,13 @@ func (m *making) publish(ctx context.Context, r *record) error {
 func (e *engine) settle(s *share.Share, h *share.Home, r *record) error {
 	for _, p := range r.parts() {
 		waits, err := exists(s.Dir(), share.At(share.Staging, p.draft))
+		if err == nil && waits {
+			err = e.moveIn(s, h, r, p)
+		}
+		if err == nil {
+			err = giveModeBack(s, p)
+		}
 		if err != nil {
-			return err
-		}
-		if !waits {
-			continue
-		}
-		parent, err := e.parentOf(s, h, r, p)
-		if err != nil {
-			return err
-		}
-		err = s.Files().RenameTo(share.At(share.Staging, p.draft), safepath.NewRoot(parent), path.Base(p.place))
-		closeQuietly(parent)
-		if err := ignoreGone(err); err != nil {
 			return err
 		}
 	}

@@ -3,10 +3,13 @@ package nfs
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
@@ -50,6 +53,23 @@ func (w *world) halfPublished(spec backends.Spec) (*making, *record) {
 	m, r := w.attempt(spec)
 	w.must(m.home.Publish(r.key()+suffix, share.Volumes, r.ID+suffix))
 	return m, r
+}
+
+// The directories above a published volume are removed before it is in its place, and another volume gets one of them.
+// The published one is taken back.
+func TestPublishedWhereAnotherIsNow(t *testing.T) {
+	w := newWorld(t)
+	w.quiet(specOf("x"))
+	m, r := w.halfPublished(in("one", "dir/sub/one", deleteData))
+	w.must(os.RemoveAll(w.path("dir")))
+	w.noticed()
+	w.make(in("two", "dir", deleteData))
+	w.fails("putting it in its place", w.putInPlace(m.share, m.home, r), backends.Invalid, "another volume")
+	if _, err := inPlace(m.home, volumeKind, r.ID); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("its record: %v, want none", err)
+	}
+	w.must(m.home.Remove(share.Staging, r.key()+suffix))
+	w.tidy(1, 0)
 }
 
 // The next process moves a published item to its place.
@@ -107,6 +127,74 @@ func TestPublishedAndNotYetInPlace(t *testing.T) {
 				t.Errorf("the directory: %v", err)
 			}
 		})
+	}
+}
+
+// A process has made a directory writable for its move, and was killed before it gave the mode back.
+func TestModeOfAnUnfinishedMove(t *testing.T) {
+	spec := in("one", "dir/one", deleteData)
+	for name, moved := range map[string]bool{"before the move": false, "after the move": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			_, r := w.halfPublished(spec)
+			note := w.path(share.HomeName, share.Staging, r.key()+modeSuffix)
+			at := w.path(share.HomeName, share.Staging, r.key())
+			w.must(errors.Join(os.Symlink(fmt.Sprintf("2555 %d", inodeOf(t, at)), note), os.Chmod(at, 0o755|fs.ModeSetgid)))
+			if moved {
+				w.must(os.Rename(at, w.path("dir", "one")))
+			}
+			other := w.otherWorld()
+			other.leads()
+			_, err := other.Create(t.Context(), spec)
+			other.fails("creating again", err, backends.Exists)
+			info, err := os.Stat(w.path("dir", "one"))
+			w.must(err)
+			if want := fs.ModeDir | fs.ModeSetgid | 0o555; info.Mode() != want {
+				t.Errorf("the directory has the mode %v, want %v", info.Mode(), want)
+			}
+			w.tidy(1, 0)
+		})
+	}
+}
+
+// inodeOf returns the inode number of a file.
+func inodeOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	var stat unix.Stat_t
+	if err := unix.Lstat(path, &stat); err != nil {
+		t.Fatal(err)
+	}
+	return stat.Ino
+}
+
+// A process was stopped after it had read the note of a mode. By then the place is another volume's, which keeps its
+// mode.
+func TestModeIsGivenToNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.quiet(specOf("x"))
+	spec := in("one", "dir/one", deleteData)
+	r := w.recordOf(w.make(spec))
+	s, _ := w.opened(spec)
+	note, place := w.path(share.HomeName, share.Staging, r.key()+modeSuffix), w.path("dir", "one")
+	before, err := os.Stat(place)
+	w.must(err)
+	w.must(os.Symlink(fmt.Sprintf("0500 %d", inodeOf(t, place)+1), note))
+	w.must(giveModeBack(s, r.parts()[0]))
+	if now, err := os.Stat(place); err != nil || now.Mode() != before.Mode() {
+		t.Errorf("the directory is %v (%v), want the mode %v", now, err, before.Mode())
+	}
+	if _, err := os.Lstat(note); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the note: %v", err)
+	}
+	for name, plant := range map[string]func() error{
+		"a file":              func() error { return os.WriteFile(note, nil, 0o600) },
+		"a link with no mode": func() error { return os.Symlink("elsewhere", note) },
+		"one with no inode":   func() error { return os.Symlink("0500", note) },
+	} {
+		w.must(plant())
+		w.noticed()
+		w.fails(name, giveModeBack(s, r.parts()[0]), backends.Unusable, share.Staging, "remove it")
+		w.must(os.Remove(note))
 	}
 }
 

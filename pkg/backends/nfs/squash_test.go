@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/backendtest"
+	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/standin"
 )
 
@@ -55,6 +57,9 @@ func squashed(servers string) int {
 		err = e.Delete(ctx, v.Handle)
 	}
 	if err == nil {
+		err = closedMade(ctx, e, filepath.Join(servers, testServer, testShare))
+	}
+	if err == nil {
 		err = backendtest.Close(ctx, instance)
 	}
 	if err != nil {
@@ -62,6 +67,38 @@ func squashed(servers string) int {
 		return 1
 	}
 	return 0
+}
+
+// closedMade creates and deletes a volume, and a copy of it, to whose directories nobody may write.
+func closedMade(ctx context.Context, e *controllerSide, root string) error {
+	const mode = fs.FileMode(0o555)
+	spec, clone := in("closed", "ns/closed", deleteData), in("clone", "ns/clone", deleteData)
+	spec.Parameters.(*Parameters).MountPermissions = "0555"
+	v, err := e.Create(ctx, spec)
+	if err != nil {
+		return err
+	}
+	copied, err := e.Clone(ctx, clone, v.Handle)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"closed", "clone"} {
+		info, err := os.Stat(filepath.Join(root, "ns", name))
+		if err == nil && info.Mode().Perm() != mode {
+			err = fmt.Errorf("the directory of %s has the mode %v, want %v", name, info.Mode(), mode)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	notes, err := filepath.Glob(filepath.Join(root, share.HomeName, share.Staging, "*"+modeSuffix))
+	if err == nil && len(notes) > 0 {
+		err = fmt.Errorf("the notes %q are left", notes)
+	}
+	if err != nil {
+		return err
+	}
+	return errors.Join(e.Delete(ctx, v.Handle), e.Delete(ctx, copied.Handle))
 }
 
 // squashedNode is a node whose root the server maps to nobody. The volume's handle is in a file.
