@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/stowage-csi/stowage/pkg/backends/nfs/share"
 	"github.com/stowage-csi/stowage/pkg/tree"
 )
@@ -34,6 +36,9 @@ func (j *janitors) trash(s *share.Share, h *share.Home) error {
 		}
 		if failed := j.empty(s, h, key, names, all); failed != nil {
 			err = errors.Join(err, failed)
+		}
+		if errors.Is(err, unix.ETIMEDOUT) {
+			break // The others would each take as long to fail. The next round mounts the share anew.
 		}
 	}
 	return errors.Join(misplaced, err)

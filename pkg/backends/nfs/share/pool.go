@@ -58,20 +58,24 @@ func (p *Pool) once(ctx context.Context, address export.Address, name string, wo
 		return err
 	}
 	defer release()
-	if err = s.run(ctx, name, work); outlived(err) {
-		p.discard(s)
-	}
-	return err
+	return s.run(ctx, name, work)
 }
 
-// Distrust makes the next work mount a share anew, if a failure of work in the background would last as long as the
-// mount.
+// Distrust makes the next work mount a share anew, if that may mend a failure of work in the background.
 func (p *Pool) Distrust(address export.Address, err error) {
 	if s := p.use(address); s != nil {
 		defer p.release(s)
-		if outlived(err) {
-			p.discard(s)
-		}
+		p.judge(s, err)
+	}
+}
+
+// judge makes the next work mount a share anew, if that may mend a failure of the work.
+func (p *Pool) judge(s *Share, err error) {
+	switch {
+	case outlived(err):
+		p.discard(s)
+	case errors.Is(err, unix.ETIMEDOUT):
+		p.doubt(s)
 	}
 }
 
@@ -105,13 +109,18 @@ func (p *Pool) HoldBriefly(ctx context.Context, address export.Address) (s *Shar
 
 func key(a export.Address) string { return a.Server + ":" + a.Path }
 
-// use takes a share that is mounted already; nil if it is not mounted, or could be mounted with the requested
-// connection.
+// use takes a share that is mounted already; nil if it is not mounted, must be mounted anew, or could be mounted with
+// the requested connection. An attempt to mount it anew counts as use: the share stays among the mounted ones, so that
+// Inspect keeps asking for it.
 func (p *Pool) use(address export.Address) *Share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shares[key(address)]
 	if s == nil || s.unlike(address) {
+		return nil
+	}
+	if s.doubted {
+		s.used = time.Now()
 		return nil
 	}
 	s.users++
@@ -149,6 +158,7 @@ func (p *Pool) open(ctx context.Context, address export.Address) (*Share, error)
 	p.giveWay(address)
 	root, err := p.mounter.Open(ctx, address)
 	if err != nil {
+		p.trust(address)
 		return nil, err
 	}
 	s := newShare(p, address, root)
@@ -156,6 +166,9 @@ func (p *Pool) open(ctx context.Context, address export.Address) (*Share, error)
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, errors.Join(backends.Errorf(backends.Unavailable, "the driver is stopping"), s.close())
+	}
+	if doubted := p.shares[key(address)]; doubted != nil && doubted.users == 0 { // Otherwise its last user closes it.
+		go p.closeShare(doubted)
 	}
 	s.users = 1
 	p.shares[key(address)] = s
@@ -234,6 +247,24 @@ func (p *Pool) discard(s *Share) {
 	defer p.mu.Unlock()
 	if p.shares[key(s.Address)] == s {
 		delete(p.shares, key(s.Address))
+	}
+}
+
+// doubt makes the next call mount the share anew, because its server has not answered for long. The server's name may
+// lead to another address by now, and a mount keeps the one that it began with.
+func (p *Pool) doubt(s *Share) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.doubted = true
+}
+
+// trust makes the next call use the present mount of a share, because it could not be mounted anew. The server may
+// answer there again, even if new mounts are impossible, for example without name resolution.
+func (p *Pool) trust(address export.Address) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s := p.shares[key(address)]; s != nil {
+		s.doubted = false
 	}
 }
 

@@ -41,6 +41,7 @@ type Share struct {
 	users   int
 	used    time.Time // the time of the last release
 	clocked bool      // whether a timer is set
+	doubted bool      // whether the next call tries to mount it anew
 
 	home  sync.Mutex // held for opening known
 	known *Home
@@ -90,7 +91,9 @@ func (s *Share) run(ctx context.Context, name string, work Work) error {
 		if err := s.answers(); err != nil {
 			return err
 		}
-		return work(ctx, s)
+		err := work(ctx, s)
+		s.pool.judge(s, err) // also if no caller waits any more
+		return err
 	})
 }
 

@@ -206,6 +206,82 @@ func TestDeniedIsMountedAnew(t *testing.T) {
 	}
 }
 
+// After a server has not answered for long, the share is mounted anew, because the server's name may lead to another
+// address by now. This is so even if the call was given up before. Until then the share counts as mounted.
+func TestUnansweredIsMountedAnew(t *testing.T) {
+	for name, waited := range map[string]bool{"in time": true, "late": false} {
+		t.Run(name, func(t *testing.T) {
+			m := &counting{dir: t.TempDir()}
+			p := newPool(t, m, time.Hour)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			answer := make(chan struct{})
+			var dir *os.File
+			if waited {
+				close(answer)
+			}
+			err := p.With(ctx, address(), "work", func(_ context.Context, s *share.Share) error {
+				dir = s.Dir()
+				if !waited {
+					cancel()
+				}
+				<-answer
+				return &fs.PathError{Op: "open", Path: "x", Err: unix.ETIMEDOUT}
+			})
+			if waited != errors.Is(err, unix.ETIMEDOUT) || err == nil {
+				t.Errorf("the call ends with %v", err)
+			}
+			if !waited {
+				close(answer)
+			}
+			until(t, "the end of the work", func() bool { return p.GivenUp() == 0 })
+			if n := len(p.Mounted()); n != 1 {
+				t.Errorf("%d shares are mounted, want 1", n)
+			}
+			if err := p.With(t.Context(), address(), "work", nothing); err != nil || m.opened.Load() != 2 {
+				t.Errorf("after that: %v, %d mounts; want success and 2", err, m.opened.Load())
+			}
+			until(t, "closing the earlier mount", func() bool { _, err := dir.Stat(); return err != nil })
+		})
+	}
+}
+
+// failing is a mounter whose mounts fail except the first.
+type failing struct{ counting }
+
+func (f *failing) Open(ctx context.Context, address export.Address) (*export.Root, error) {
+	if f.opened.Load() > 0 {
+		f.opened.Add(1)
+		return nil, unix.EHOSTUNREACH
+	}
+	return f.counting.Open(ctx, address)
+}
+
+// A share has not answered for long, and cannot be mounted anew. The next call asks the present mount again.
+func TestUnansweredIsAskedAgain(t *testing.T) {
+	m := &failing{counting{dir: t.TempDir()}}
+	p := newPool(t, m, time.Hour)
+	for i, want := range []error{unix.ETIMEDOUT, unix.EHOSTUNREACH, nil} {
+		err := p.With(t.Context(), address(), "work", func(context.Context, *share.Share) error { return want })
+		if !errors.Is(err, want) {
+			t.Errorf("call %d ends with %v, want %v", i, err, want)
+		}
+	}
+	if n := m.opened.Load(); n != 2 {
+		t.Errorf("mounted %d times, want 2: once more after no answer", n)
+	}
+}
+
+// until waits for work in the background.
+func until(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * time.Minute); !done(); <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not after two minutes", what)
+		}
+	}
+}
+
 // A mark is only in the home in which it was made, even if another home has a file of its name.
 func TestMarkTellsHomesApart(t *testing.T) {
 	dirs := []string{t.TempDir(), t.TempDir()}
