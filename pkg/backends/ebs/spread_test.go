@@ -1,6 +1,7 @@
 package ebs_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -87,6 +88,48 @@ func whatIsYoungIsNotGone(t *testing.T, other bool, call func(d driver, v, s str
 	}
 	<-time.After(spread)
 	if err := call(d, v.Handle, s.Handle); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
+
+// TestUnseenVolumeIsNotGone makes EC2 neither show nor admit a volume that another process has just created. This
+// process cannot know that the volume is new. The caller is told to retry, and succeeds then.
+func TestUnseenVolumeIsNotGone(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, d driver, v string) error{
+		"get": func(ctx context.Context, d driver, v string) error {
+			_, err := d.Get(ctx, v)
+			return err
+		},
+		"delete": func(ctx context.Context, d driver, v string) error { return d.Delete(ctx, v) },
+		"attach": func(ctx context.Context, d driver, v string) error {
+			_, err := d.f.Attach.Attach(ctx, region.Request(v, region.NodeA))
+			return err
+		},
+		"detach": func(ctx context.Context, d driver, v string) error {
+			return d.f.Attach.Detach(ctx, v, region.NodeA)
+		},
+		"expand": func(ctx context.Context, d driver, v string) error {
+			_, err := d.f.Expand.Expand(ctx, v, backends.CapacityRange{RequiredBytes: 8 << 30})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { unseenVolumeIsNotGone(t, call) })
+		})
+	}
+}
+
+func unseenVolumeIsNotGone(t *testing.T, call func(ctx context.Context, d driver, v string) error) {
+	w := region.New(t, region.Quick(), 0)
+	v := open(t, w, nil).make("v")
+	w.Server.SetLag(spread)
+	w.Server.SetSpread(spread)
+	d := open(t, w, nil)
+	if err := call(within(t, time.Second), d, v.Handle); !undecided(err) {
+		t.Errorf("while EC2 denies it: %v, want Busy or Unavailable", err)
+	}
+	<-time.After(spread)
+	if err := call(t.Context(), d, v.Handle); err != nil {
 		t.Errorf("later: %v", err)
 	}
 }

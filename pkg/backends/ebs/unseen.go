@@ -67,18 +67,14 @@ func (b *backend) absent(id string) error {
 	return backends.Errorf(backends.Unavailable, "volume %q: %w: ask again", id, errUnseen)
 }
 
-// unseen waits for a volume that a read did not show, until a read shows it or it certainly does not exist. Kinds:
-// NotFound; Busy when the call ends before that.
-func (b *backend) unseen(ctx context.Context, handle string) (types.Volume, error) {
-	if b.refused(ctx, handle) {
-		return types.Volume{}, noVolume(handle)
-	}
-	return b.shows(ctx, handle)
-}
-
-// shows is unseen for a volume of which EC2 has just not said that it is gone.
+// shows waits for a volume that a read did not show, until a read shows it or it certainly does not exist. It does not
+// ask EC2 before reads had the time to show the volume: if another process has just created it, EC2 may deny it, and
+// this process does not know that it is new. Kinds: NotFound; Unavailable when EC2 still has it, or does not answer;
+// Busy when the call ends before that.
 func (b *backend) shows(ctx context.Context, handle string) (types.Volume, error) {
-	return b.volumes.Until(ctx, "appear", handle, func(_ types.Volume, err error) (bool, error) { return err == nil, err })
+	v, err := b.volumes.Until(ctx, "appear", handle,
+		func(_ types.Volume, err error) (bool, error) { return err == nil, err })
+	return v, b.proven(ctx, handle, err)
 }
 
 // first returns the first of several things, or the zero value if there are none.

@@ -1,6 +1,7 @@
 package ebs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,15 @@ func (b *backend) provenGone(ctx context.Context, id string) error {
 		return nil
 	}
 	return notGone(err)
+}
+
+// proven returns the error of reads that are to show a volume, unless that is NotFound and EC2 still has the volume.
+// Kinds: also Unavailable then, and when EC2 has not answered.
+func (b *backend) proven(ctx context.Context, id string, err error) error {
+	if !isGone(err) {
+		return err
+	}
+	return cmp.Or(b.provenGone(ctx, id), err)
 }
 
 // vanished returns the error for a volume that EC2 has accepted and then removed, without a reason. EC2 checks the KMS

@@ -84,7 +84,7 @@ func (b *backend) Get(ctx context.Context, handle string) (_ *backends.Volume, e
 }
 
 // volume looks at a volume. One look that does not show it proves nothing. Kinds: NotFound, also for a handle of
-// another form; those of keeps and of unseen.
+// another form; those of keeps and of shows.
 func (b *backend) volume(ctx context.Context, handle string) (types.Volume, error) {
 	if !isID("vol", handle) {
 		return types.Volume{}, noVolume(handle)
@@ -97,7 +97,7 @@ func (b *backend) volume(ctx context.Context, handle string) (types.Volume, erro
 		v.Attachments = nil // The attachments may have changed. EC2 decides when it is asked to attach.
 		return v, b.keeps(ctx, handle)
 	}
-	return b.unseen(ctx, handle)
+	return b.shows(ctx, handle)
 }
 
 func noVolume(handle string) error {
