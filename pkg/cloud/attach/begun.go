@@ -21,7 +21,8 @@ type begun struct {
 type key struct{ volume, node string }
 
 // times has the times of the last requests: asked if the outcome is not known yet, lost if the request got no answer
-// and may still arrive, last for any request. Reads may be older than last.
+// and may still arrive, last for any request. Reads may be older than last. A request may wait for its turn after
+// asked, so that lost is the time when it was given up.
 type times struct{ asked, lost, last time.Time }
 
 // note records a request, and forgets those whose effect the cloud shows by now.
@@ -55,9 +56,8 @@ func (b *begun) late(volume, node string) time.Duration {
 func (b *begun) lose(volume, node string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.at[key{volume, node}]
-	t.asked, t.lost = time.Time{}, t.asked
-	b.at[key{volume, node}] = t
+	now := time.Now()
+	b.at[key{volume, node}] = times{lost: now, last: now}
 }
 
 // forget records that the cloud has told the outcome of a request.

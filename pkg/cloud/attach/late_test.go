@@ -1,11 +1,13 @@
 package attach
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stowage-csi/stowage/pkg/cloud/flight"
 	"github.com/stowage-csi/stowage/pkg/cloud/names"
 	"github.com/stowage-csi/stowage/pkg/failure"
 )
@@ -14,10 +16,26 @@ import (
 // caller has left.
 type late struct {
 	*sim
-	attach, detach bool // the first request is still to come
+	attach, detach bool          // the first request is still to come
+	turn           time.Duration // how long the first request waits before it is sent
+	after          time.Duration // how long it is under way, if not a minute
 }
 
 const delay = time.Minute
+
+// lose sends the first request, which calls arrive, and returns when its caller gives it up.
+func (l *late) lose(ctx context.Context, arrive func(context.Context)) error {
+	err := flight.Turn(ctx, func(context.Context) error {
+		<-time.After(l.turn)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	time.AfterFunc(cmp.Or(l.after, delay), func() { arrive(context.WithoutCancel(ctx)) })
+	<-ctx.Done()
+	return failure.Errorf(failure.Unavailable, "no answer")
+}
 
 func lateMachine(l *late) *Machine {
 	return New(l, Options{PerNode: 2, InAll: 10, Timeout: 10 * time.Second, Settle: 2 * time.Minute,
@@ -29,9 +47,7 @@ func (l *late) Attach(ctx context.Context, volume, node, name string) (time.Time
 		return l.sim.Attach(ctx, volume, node, name)
 	}
 	l.attach = false
-	time.AfterFunc(delay, func() { _, _ = l.sim.Attach(context.WithoutCancel(ctx), volume, node, name) })
-	<-ctx.Done()
-	return time.Time{}, failure.Errorf(failure.Unavailable, "no answer")
+	return time.Time{}, l.lose(ctx, func(ctx context.Context) { _, _ = l.sim.Attach(ctx, volume, node, name) })
 }
 
 func (l *late) Detach(ctx context.Context, volume, node string) (time.Duration, error) {
@@ -39,9 +55,7 @@ func (l *late) Detach(ctx context.Context, volume, node string) (time.Duration, 
 		return l.sim.Detach(ctx, volume, node)
 	}
 	l.detach = false
-	time.AfterFunc(delay, func() { _, _ = l.sim.Detach(context.WithoutCancel(ctx), volume, node) })
-	<-ctx.Done()
-	return 0, failure.Errorf(failure.Unavailable, "no answer")
+	return 0, l.lose(ctx, func(ctx context.Context) { _, _ = l.sim.Detach(ctx, volume, node) })
 }
 
 // attachForGood attaches a volume whose earlier detachment may still arrive, and checks that it stays attached.
@@ -153,5 +167,40 @@ func TestDetachmentThatArrivesAfterAChangeOfMind(t *testing.T) {
 		}
 		synctest.Wait() // The call has ended, too.
 		attachForGood(t, l, m, Request{Volume: "v", Node: "one", Seen: &seen})
+	})
+}
+
+// A request that waits for its turn is sent later than it was asked for, and may arrive that much later.
+func TestDetachmentThatWaitedArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{sim: newSim(1), detach: true, turn: 9 * time.Second, after: 119 * time.Second}
+		l.add("v", false)
+		m := lateMachine(l)
+		if err := attachTo(t, m, "v", "one"); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); !failure.Is(err, failure.Unavailable) {
+			t.Fatalf("without an answer: %v, want Unavailable", err)
+		}
+		attachForGood(t, l, m, Request{Volume: "v", Node: "one"})
+	})
+}
+
+// The same is true of a request to attach.
+func TestAttachmentThatWaitedArrivesLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &late{sim: newSim(1), attach: true, turn: 9 * time.Second, after: 119 * time.Second}
+		l.add("v", false)
+		m := lateMachine(l)
+		if err := attachTo(t, m, "v", "one"); !failure.Is(err, failure.Unavailable) {
+			t.Fatalf("without an answer: %v, want Unavailable", err)
+		}
+		if err := m.Detach(t.Context(), Request{Volume: "v", Node: "one"}); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * delay)
+		if have := l.truth("v").Attachments; len(have) != 0 {
+			t.Errorf("it was detached, and is %+v again", have)
+		}
 	})
 }
