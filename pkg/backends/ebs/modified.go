@@ -55,7 +55,7 @@ func (b *backend) madeSo(ctx context.Context, id string, want change) (types.Vol
 		v, err := b.volumes.Until(ctx, "modify", id,
 			func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err })
 		if err != nil || want.Mutable == (Mutable{}) {
-			return v, err
+			return v, b.proven(ctx, id, err)
 		}
 		if v, err = b.asOfNow(ctx, v); err != nil || want.met(v) {
 			return v, err

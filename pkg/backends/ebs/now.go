@@ -94,7 +94,7 @@ var errReplaced = errors.New("the mark is not shown")
 // marked waits until a volume shows one of the marks.
 func (b *backend) marked(ctx context.Context, id string, marks []string) (types.Volume, error) {
 	put := time.Now()
-	return b.volumes.Until(ctx, "show a tag", id, func(v types.Volume, err error) (bool, error) {
+	v, err := b.volumes.Until(ctx, "show a tag", id, func(v types.Volume, err error) (bool, error) {
 		value, _ := tag(v.Tags, b.probeTag())
 		if err != nil || slices.Contains(marks, value) {
 			return err == nil, err
@@ -104,4 +104,5 @@ func (b *backend) marked(ctx context.Context, id string, marks []string) (types.
 		}
 		return false, nil
 	})
+	return v, b.proven(ctx, id, err)
 }

@@ -261,6 +261,8 @@ func (b *backend) GetSnapshot(ctx context.Context, handle string) (_ *backends.S
 	return b.viewSnapshot(s), nil
 }
 
+// snapshot looks at a snapshot. Looks that do not show it prove nothing. Kinds: NotFound, also for a handle of another
+// form; Unavailable while EC2 does not show it, and has not said that it is gone.
 func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, error) {
 	if !isID("snap", handle) || b.kept.Ended(handle) {
 		return types.Snapshot{}, noSnapshot(handle)
@@ -270,7 +272,7 @@ func (b *backend) snapshot(ctx context.Context, handle string) (types.Snapshot, 
 		return first(found), err
 	}
 	if b.kept.Miss(handle) > b.config.Timing.Settle {
-		return types.Snapshot{}, noSnapshot(handle)
+		return types.Snapshot{}, cmp.Or(b.provenGone(ctx, handle), noSnapshot(handle))
 	}
 	if s, ok := b.kept.Last(handle); ok {
 		return s, nil

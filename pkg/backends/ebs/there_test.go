@@ -1,12 +1,14 @@
 package ebs_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/backends/ebs"
+	"github.com/stowage-csi/stowage/tests/cloud/faults"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
 
@@ -141,5 +143,73 @@ func whatMayNotBeAskedIsFound(t *testing.T) {
 	}
 	if list, _, err := d.f.Snapshots.ListSnapshots(t.Context(), "", backends.Page{}); err != nil || len(list) != 1 {
 		t.Errorf("listed are %+v with %v", list, err)
+	}
+}
+
+// TestReadsAloneEndNothing makes EC2 hide a volume and a snapshot for longer than it should, and confirm that they
+// exist to a process that asks. The process has never seen them.
+func TestReadsAloneEndNothing(t *testing.T) {
+	for name, call := range map[string]func(ctx context.Context, d driver, v, s string) error{
+		"get": func(ctx context.Context, d driver, v, _ string) error {
+			_, err := d.Get(ctx, v)
+			return err
+		},
+		"delete": func(ctx context.Context, d driver, v, _ string) error { return d.Delete(ctx, v) },
+		"attach": func(ctx context.Context, d driver, v, _ string) error {
+			_, err := d.f.Attach.Attach(ctx, region.Request(v, region.NodeA))
+			return err
+		},
+		"detach": func(ctx context.Context, d driver, v, _ string) error {
+			return d.f.Attach.Detach(ctx, v, region.NodeA)
+		},
+		"get the snapshot": func(ctx context.Context, d driver, _, s string) error {
+			_, err := d.f.Snapshot.GetSnapshot(ctx, s)
+			return err
+		},
+		"delete the snapshot": func(ctx context.Context, d driver, _, s string) error {
+			return d.f.Snapshot.DeleteSnapshot(ctx, s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { readsAloneEndNothing(t, call) })
+		})
+	}
+}
+
+func readsAloneEndNothing(t *testing.T, call func(ctx context.Context, d driver, v, s string) error) {
+	w := region.New(t, region.Quick(), 0)
+	first := open(t, w, nil)
+	v := first.make("v")
+	s, err := first.f.Snapshot.CreateSnapshot(t.Context(), backends.SnapshotSpec{Name: "s", Volume: v.Handle})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(time.Minute)
+	w.Server.SetLag(past)
+	d := open(t, w, nil)
+	for _, when := range []string{"at first", "a minute later"} {
+		if err := call(within(t, time.Second), d, v.Handle, s.Handle); !undecided(err) {
+			t.Errorf("%s: %v, want Busy or Unavailable", when, err)
+		}
+		<-time.After(time.Minute)
+	}
+}
+
+// TestLostDeletionIsNotBelieved loses the requests for a deletion. Reads have not shown the volume for so long that it
+// would count as gone.
+func TestLostDeletionIsNotBelieved(t *testing.T) { synctest.Test(t, lostDeletionIsNotBelieved) }
+
+func lostDeletionIsNotBelieved(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	d := open(t, w, nil)
+	v := d.make("v")
+	w.Server.SetLag(past)
+	if _, err := d.Get(t.Context(), v.Handle); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(11 * time.Second) // Its owner was seen so lately that no read is due.
+	w.Proxy.Script(faults.Rule{Action: "DeleteVolume", Kind: faults.LoseRequest, Times: 2})
+	if err := d.Delete(t.Context(), v.Handle); !undecided(err) || len(w.Server.Volumes()) != 1 {
+		t.Errorf("deleted with %v, want Busy or Unavailable; there are %+v", err, w.Server.Volumes())
 	}
 }

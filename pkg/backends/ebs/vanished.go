@@ -10,16 +10,16 @@ import (
 	"github.com/stowage-csi/stowage/pkg/secret"
 )
 
-// provenGone fails if EC2 still has a volume that no read has shown for Settle: reads may be later than they should.
-// Kinds: Unavailable then, and when EC2 has not answered.
+// provenGone fails if EC2 still has a volume or snapshot that no read has shown for Settle: reads may be later than
+// they should. Kinds: Unavailable then, and when EC2 has not answered.
 func (b *backend) provenGone(ctx context.Context, id string) error {
-	if b.shown.Ended(id) {
+	if b.hasEnded(id) {
 		return nil
 	}
 	err := b.answer(id, b.there(ctx, id))
 	switch {
 	case err == nil:
-		return backends.Errorf(backends.Unavailable, "volume %q: %w: ask again", id, errUnseen)
+		return backends.Errorf(backends.Unavailable, "%s: %w: ask again", id, errUnseen)
 	case errors.Is(err, errYoung): // EC2 denies it, as it may deny a new volume. But reads would show that by now.
 		return nil
 	case backends.Is(err, backends.Unsupported): // EC2 may not be asked: only reads can tell.

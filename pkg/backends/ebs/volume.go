@@ -91,7 +91,7 @@ func (b *backend) volume(ctx context.Context, handle string) (types.Volume, erro
 	}
 	v, err := b.volumes.Look(ctx, handle)
 	if !errors.Is(err, errUnseen) {
-		return v, err
+		return v, b.proven(ctx, handle, err)
 	}
 	if v, ok := b.shown.Last(handle); ok {
 		v.Attachments = nil // The attachments may have changed. EC2 decides when it is asked to attach.
@@ -151,8 +151,8 @@ func (b *backend) remove(ctx context.Context, handle string) error {
 		err = notGone(err)
 	}
 	if backends.Is(err, backends.Busy) || backends.Is(err, backends.Unavailable) {
-		if _, look := b.volumes.Look(ctx, handle); isGone(look) {
-			err = nil
+		if _, look := b.volumes.Look(ctx, handle); isGone(look) && b.shown.Ended(handle) {
+			err = nil // A read shows that it is being deleted. One that does not show it proves nothing.
 		}
 	}
 	if backends.Is(err, backends.InUse) {
