@@ -26,8 +26,9 @@ type place[O any] struct {
 	ctx     context.Context // of the first caller, for its values only
 	cause   *flight.Cause   // of the request; nil until that has begun
 	callers int
-	done    chan struct{} // closed once result is set
+	done    chan struct{} // closed once result and panic are set
 	result  Result[O]
+	panic   flight.Panic
 }
 
 // New makes a Batcher.
@@ -37,7 +38,7 @@ func New[I comparable, O any](options Options, call Func[I, O]) *Batcher[I, O] {
 
 // Do puts the item into the next request and returns its result. A caller whose context ends gets Unavailable, with the
 // last failure of a request under way. If no other caller wants the item, it is dropped from a request that has not
-// begun, but not from one that has.
+// begun, but not from one that has. A panic in the request is passed on to its callers.
 func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	if err := ctx.Err(); err != nil {
 		var none O
@@ -46,6 +47,7 @@ func (b *Batcher[I, O]) Do(ctx context.Context, item I) (O, error) {
 	p := b.join(ctx, item)
 	select {
 	case <-p.done:
+		p.panic.Pass()
 		return p.result.Value, p.result.Err
 	case <-ctx.Done():
 		last := b.leave(item, p)
@@ -104,11 +106,13 @@ func (b *Batcher[I, O]) run() {
 
 // ask makes a request and gives its callers their results.
 func (b *Batcher[I, O]) ask(items []I, places []*place[O]) {
-	results := Each(places[0].ctx, items, b.options, b.call)
-	for i, p := range places {
-		p.result = results[i]
-		close(p.done)
-	}
+	results := make([]Result[O], len(items))
+	flight.Guard(func() { copy(results, Each(places[0].ctx, items, b.options, b.call)) }, func(panicked flight.Panic) {
+		for i, p := range places {
+			p.result, p.panic = results[i], panicked
+			close(p.done)
+		}
+	})
 }
 
 // await returns when a request has ended or is slow.

@@ -27,14 +27,15 @@ type flight[T any] struct {
 	callers int
 	cancel  context.CancelCauseFunc
 	cause   Cause
-	done    chan struct{} // closed once value and err are set
+	done    chan struct{} // closed once value, err and panic are set
 	value   T
 	err     error
+	panic   Panic
 }
 
 // Do runs work and returns its result. Kinds: Busy when another operation on the key is under way, or when the caller's
 // context ends before work does; Unavailable when that context has ended already; those of work. A caller whose context
-// ends gets the last failure that work has recorded by Because.
+// ends gets the last failure that work has recorded by Because. A panic in work is passed on to the callers that wait.
 //
 // The context of work has the values of the caller's context, and ends when all callers that wait for it have left.
 func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context) (T, error)) (T, error) {
@@ -48,6 +49,7 @@ func (g *Group[T]) Do(ctx context.Context, op Op, work func(ctx context.Context)
 	}
 	select {
 	case <-f.done:
+		f.panic.Pass()
 		return f.value, f.err
 	case <-ctx.Done():
 	}
@@ -89,9 +91,13 @@ func (g *Group[T]) board(ctx context.Context, op Op, work func(context.Context) 
 
 func (g *Group[T]) run(ctx context.Context, f *flight[T], work func(context.Context) (T, error)) {
 	defer f.cancel(nil)
-	f.value, f.err = work(ctx)
+	Guard(func() { f.value, f.err = work(ctx) }, func(p Panic) { g.end(f, p) })
+}
+
+func (g *Group[T]) end(f *flight[T], p Panic) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	f.panic = p
 	delete(g.flights, f.op.Key)
 	close(f.done)
 }

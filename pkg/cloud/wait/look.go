@@ -84,12 +84,7 @@ func (w *Waiter[K, S]) tick() {
 	began := w.began
 	go func() {
 		defer close(ended)
-		results := batch.Each(ctx, keys, w.options.Batch, w.look)
-		seen := make(map[K]batch.Result[S], len(keys))
-		for i, key := range keys {
-			seen[key] = results[i]
-		}
-		w.deliver(seen, began)
+		w.ask(ctx, keys, began)
 	}()
 	if w.options.Slow == 0 {
 		<-ended
@@ -101,6 +96,18 @@ func (w *Waiter[K, S]) tick() {
 	case <-ended:
 	case <-slow.C:
 	}
+}
+
+// ask looks at things, and gives their waiters the results.
+func (w *Waiter[K, S]) ask(ctx context.Context, keys []K, began time.Time) {
+	results := make([]batch.Result[S], len(keys))
+	flight.Guard(func() { copy(results, batch.Each(ctx, keys, w.options.Batch, w.look)) }, func(p flight.Panic) {
+		seen := make(map[K]outcome[S], len(keys))
+		for i, key := range keys {
+			seen[key] = outcome[S]{results[i].Value, results[i].Err, p}
+		}
+		w.deliver(seen, began)
+	})
 }
 
 // keys returns the keys for a look that begins now, the longest overdue first, so that stuck things never keep others
@@ -129,7 +136,7 @@ func (w *Waiter[K, S]) keys() (ctx context.Context, keys []K) {
 
 // deliver gives each waiter its result. It skips a waiter that arrived after the look began, or that has seen the
 // result of a later look.
-func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
+func (w *Waiter[K, S]) deliver(seen map[K]outcome[S], began time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
@@ -153,9 +160,9 @@ func (w *Waiter[K, S]) deliver(seen map[K]batch.Result[S], began time.Time) {
 	w.earliest = now.Add(w.pace.gap())
 }
 
-func anyAnswer[K comparable, S any](seen map[K]batch.Result[S]) bool {
+func anyAnswer[K comparable, S any](seen map[K]outcome[S]) bool {
 	for _, result := range seen {
-		if !saysNothing(result.Err) {
+		if result.panic == "" && !saysNothing(result.err) {
 			return true
 		}
 	}
@@ -163,26 +170,28 @@ func anyAnswer[K comparable, S any](seen map[K]batch.Result[S]) bool {
 }
 
 // show passes a result to a waiter, and reports whether the waiter is done.
-func (w *Waiter[K, S]) show(me *waiter[K, S], result batch.Result[S], now time.Time) bool {
-	if me.accept == nil {
-		me.done <- outcome[S]{result.Value, result.Err}
+func (w *Waiter[K, S]) show(me *waiter[K, S], result outcome[S], now time.Time) bool {
+	if me.accept == nil || result.panic != "" {
+		me.done <- result
 		return true
 	}
 	me.due = now.Add(w.pace.next(me.transition, now.Sub(me.began)))
 	me.looks++
-	if me.unknown = nil; saysNothing(result.Err) {
-		me.unknown = result.Err
-		flight.Because(me.ctx, result.Err)
+	if me.unknown = nil; saysNothing(result.err) {
+		me.unknown = result.err
+		flight.Because(me.ctx, result.err)
 		return false
 	}
-	done, err := me.accept(result.Value, result.Err)
-	if !done && err == nil {
+	done := false
+	flight.Guard(func() { done, result.err = me.accept(result.state, result.err) },
+		func(p flight.Panic) { result.panic = p })
+	if !done && result.err == nil && result.panic == "" {
 		return false
 	}
-	if err == nil {
+	if result.err == nil && result.panic == "" {
 		w.pace.learn(me.transition, now.Sub(me.began), me.looks == 1)
 	}
-	me.done <- outcome[S]{result.Value, err}
+	me.done <- result
 	return true
 }
 

@@ -60,6 +60,7 @@ type waiter[K comparable, S any] struct {
 type outcome[S any] struct {
 	state S
 	err   error
+	panic flight.Panic // of the look or of accept
 }
 
 // New returns a Waiter that polls by calls of look.
@@ -79,6 +80,8 @@ func New[K comparable, S any](options Options, look batch.Func[K, S]) *Waiter[K,
 //
 // accept sees failures too, such as NotFound, except those of Kinds Busy and Unavailable. They say nothing about the
 // thing, and the Waiter looks again. Kinds: those of accept; Busy, with the reason, when the context ends first.
+//
+// A panic in accept is passed on to its caller, and a panic in a look to all callers that the look is for.
 func (w *Waiter[K, S]) Until(ctx context.Context, transition string, key K,
 	accept func(S, error) (done bool, err error)) (S, error) {
 	return w.join(ctx, &waiter[K, S]{transition: transition, key: key, accept: accept})
@@ -98,6 +101,7 @@ func (w *Waiter[K, S]) join(ctx context.Context, me *waiter[K, S]) (none S, _ er
 	w.enter(me)
 	select {
 	case o := <-me.done:
+		o.panic.Pass()
 		return o.state, o.err
 	case <-ctx.Done():
 		return none, w.leave(ctx, me)
