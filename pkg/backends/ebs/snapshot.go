@@ -88,6 +88,9 @@ func (b *backend) takeSnapshot(ctx context.Context, spec backends.SnapshotSpec,
 			cmp.Or(asked, err))
 	}
 	own = isOf(taken, out)
+	if of := aws.ToString(taken.VolumeId); of != spec.Volume {
+		return nil, own, b.yield(ctx, spec.Name, of, out)
+	}
 	if isFailed(taken) {
 		return nil, own, b.abandon(ctx, taken, own)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/backends/ebs"
 	"github.com/stowage-csi/stowage/tests/cloud/faults"
 	"github.com/stowage-csi/stowage/tests/cloud/region"
 )
@@ -49,6 +50,54 @@ func snapshotTwinsGoTogether(t *testing.T) {
 	}
 	if left := w.Server.Snapshots(); len(left) != 1 || left[other.Handle] == nil {
 		t.Errorf("there are %v, want only %s", left, other.Handle)
+	}
+}
+
+// TestNameTakenForAnotherVolume makes another process take a snapshot of the name, of another volume, right before the
+// request is sent. The caller waits for the end, or leaves before reads show the snapshots.
+func TestNameTakenForAnotherVolume(t *testing.T) {
+	for name, row := range map[string]struct {
+		patience time.Duration
+		want     backends.Kind
+	}{
+		"the caller waits":  {time.Minute, backends.Exists},
+		"the caller leaves": {3 * time.Second, backends.Busy},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { nameTakenForAnotherVolume(t, row.patience, row.want) })
+		})
+	}
+}
+
+func nameTakenForAnotherVolume(t *testing.T, patience time.Duration, want backends.Kind) {
+	w := region.New(t, region.Quick(), 0)
+	rival := open(t, w, nil)
+	spec := backends.SnapshotSpec{Name: "s", Volume: rival.make("one").Handle}
+	other := backends.SnapshotSpec{Name: "s", Volume: rival.make("another").Handle}
+	<-time.After(time.Minute)
+	var first backends.Snapshot
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "CreateSnapshot", func() {
+			made, err := rival.f.Snapshot.CreateSnapshot(t.Context(), other)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			first = *made
+			<-time.After(time.Second) // Its time differs.
+			w.Server.SetLag(5 * time.Second)
+		}}
+	})
+	if made, err := d.f.Snapshot.CreateSnapshot(within(t, patience), spec); !backends.Is(err, want) {
+		t.Errorf("taken is %+v with %v, want %s", made, err, want)
+	}
+	<-time.After(time.Minute)
+	if left := w.Server.Snapshots(); len(left) != 1 || left[first.Handle] == nil {
+		t.Errorf("there are %v, want only %s", left, first.Handle)
+	}
+	found, err := d.f.Snapshot.FindSnapshot(t.Context(), spec)
+	if err != nil || found.Handle != first.Handle || found.Volume != other.Volume {
+		t.Errorf("found is %+v with %v, want %+v", found, err, first)
 	}
 }
 

@@ -6,7 +6,10 @@ import (
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 // oldestSnapshot returns the snapshot that callers get if several have the same name.
@@ -47,6 +50,25 @@ func (b *backend) twins(ctx context.Context, s types.Snapshot) (ids []string, er
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), err
+}
+
+// yield removes the snapshot that a request has just created, because another process has meanwhile created one of the
+// name, of another volume. No caller knows the removed one, and no search for twins would find it. The caller may have
+// left already. If the answer to the request was lost, made is nil: a snapshot that the request has created stays,
+// because nothing tells it from one of another process. Kinds: Exists; Unavailable when it is still there.
+func (b *backend) yield(ctx context.Context, name, volume string, made *ec2.CreateSnapshotOutput) error {
+	exists := backends.Errorf(backends.Exists, "there is a snapshot %q already, of volume %s", name, volume)
+	if made == nil {
+		return exists
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.config.Timing.Call)
+	defer cancel()
+	id := aws.ToString(made.SnapshotId)
+	if err := b.dropSnapshot(ctx, id); err != nil && !isGone(err) {
+		return backends.Errorf(backends.Unavailable, "%w; the snapshot %s was taken meanwhile, and is still there: "+
+			"delete it: %w", exists, id, err)
+	}
+	return exists
 }
 
 // withoutTwins keeps the oldest intact snapshot of each name and volume, and the failed ones that are older.
