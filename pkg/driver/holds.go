@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/url"
 	"time"
 
 	"google.golang.org/grpc"
@@ -38,7 +39,9 @@ func newHoldReader(endpoint string, options ...grpc.DialOption) (*holdReader, er
 	}
 	// The server may be away for seconds, or for minutes, before it is back: gRPC's own pauses grow to two minutes.
 	pauses := backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second}
-	conn, err := grpc.NewClient("unix:"+path, append(options, grpc.WithTransportCredentials(insecure.NewCredentials()),
+	target := url.URL{Scheme: "unix", Path: path} // gRPC takes %41 for A, and text after ? or # for no part of the path.
+	conn, err := grpc.NewClient(target.String(), append(options,
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: pauses, MinConnectTimeout: holdTime}))...)
 	if err != nil {
 		return nil, backends.Errorf(backends.Invalid, "--holds is %q, which is not usable: %w", endpoint, err)

@@ -112,6 +112,23 @@ func TestHoldsAreAskedAgain(t *testing.T) {
 	})
 }
 
+// TestHoldsAtAnyPath has a socket whose path has characters that mean something in a URL.
+func TestHoldsAtAnyPath(t *testing.T) {
+	for _, end := range []string{"%41", "%", "?a", "#a", " a"} {
+		t.Run(end, func(t *testing.T) {
+			endpoint := "unix://" + holdSocket(t) + end
+			serveHolds(t, endpoint, func(context.Context, holds.Query) (holds.Hold, error) { return holds.Hold{}, nil })
+			reader, err := newHoldReader(endpoint)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(reader.check(t.Context(), "v", "node-1"), reader.close(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // TestHoldsThatPanic checks that an answer that panics ends nothing else, and permits no detachment.
 func TestHoldsThatPanic(t *testing.T) {
 	endpoint := holdSocket(t)
