@@ -68,6 +68,24 @@ func (b *backend) madeSo(ctx context.Context, id string, want change) (types.Vol
 	}
 }
 
+// changing waits a moment for a volume that EC2 is changing already: to the wanted state, if the answer to an earlier
+// request was lost. EC2 works for hours on another change, in which an attachment and a deletion must not wait for this
+// one. Kinds: Busy; NotFound; Unavailable; those of asOfNow.
+func (b *backend) changing(ctx context.Context, v types.Volume, want change, refusal error) (types.Volume, error) {
+	patience, cancel := context.WithTimeout(ctx, b.config.Timing.Settle/10)
+	defer cancel()
+	now, err := b.volumes.Until(patience, "modify", aws.ToString(v.VolumeId),
+		func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err })
+	switch {
+	case backends.Is(err, backends.Busy):
+		return v, backends.Errorf(backends.Busy, "the volume is being changed, maybe by an earlier request: ask again: %w",
+			ofEC2(refusal))
+	case err != nil, want.Mutable == Mutable{}:
+		return now, b.proven(ctx, aws.ToString(v.VolumeId), err)
+	}
+	return b.asOfNow(ctx, now)
+}
+
 // refusedFor finds out why EC2 rejects a change whose rules were checked before: the volume may be as wanted already,
 // or differ from what reads showed. Kinds: Busy for the latter; those of the refusal.
 func (b *backend) refusedFor(ctx context.Context, v types.Volume, want change,

@@ -109,6 +109,33 @@ func changeWithoutAnAnswerIsFound(t *testing.T) {
 	}
 }
 
+// TestChangeUnderWayEndsTheCall requests a change while EC2 is still at work on another one, which takes hours. The
+// call ends long before its time, because other calls for the volume are turned away meanwhile.
+func TestChangeUnderWayEndsTheCall(t *testing.T) { synctest.Test(t, changeUnderWayEndsTheCall) }
+
+func changeUnderWayEndsTheCall(t *testing.T) {
+	config := region.Quick()
+	config.Optimize = 6 * time.Hour
+	w := region.New(t, config, 0)
+	d := open(t, w, nil)
+	v := d.make("one")
+	for _, throughput := range []int64{300, 400} {
+		ctx := within(t, time.Hour)
+		err := d.f.Modify.Modify(ctx, v.Handle, &ebs.Mutable{Throughput: &throughput})
+		if throughput == 300 && err != nil {
+			t.Fatal(err)
+		}
+		if throughput == 400 && (!backends.Is(err, backends.Busy) || ctx.Err() != nil) {
+			t.Errorf("%v at its deadline: %t, want Busy before", err, ctx.Err() != nil)
+		}
+	}
+	<-time.After(config.Optimize)
+	throughput := int64(400)
+	if err := d.f.Modify.Modify(within(t, time.Hour), v.Handle, &ebs.Mutable{Throughput: &throughput}); err != nil {
+		t.Errorf("later: %v", err)
+	}
+}
+
 // fails reports whether an error is of the Kind, or nil if the Kind is zero.
 func fails(err error, kind backends.Kind) bool {
 	var none backends.Kind

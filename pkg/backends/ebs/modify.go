@@ -266,17 +266,11 @@ func (c change) request(v types.Volume) *ec2.ModifyVolumeInput {
 // changed waits until the volume is as wanted, if EC2's answer to the request allows that.
 func (b *backend) changed(ctx context.Context, v types.Volume, want change, answer error) (types.Volume, error) {
 	id := aws.ToString(v.VolumeId)
-	until := func(v types.Volume, err error) (bool, error) { return err == nil && want.met(v), err }
 	switch code := codeOf(answer); {
 	case answer == nil:
 		return b.madeSo(ctx, id, want)
 	case code == "IncorrectModificationState":
-		// The volume may be changing to the wanted state by a request whose answer was lost.
-		v, err := b.volumes.Until(ctx, "modify", id, until)
-		if err != nil || want.Mutable == (Mutable{}) {
-			return v, err
-		}
-		return b.asOfNow(ctx, v)
+		return b.changing(ctx, v, want, answer)
 	case code == "InvalidParameterValue":
 		return b.refusedFor(ctx, v, want, answer)
 	case code == "VolumeModificationRateExceeded":
