@@ -1,7 +1,9 @@
 package node_test
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,6 +111,24 @@ func TestTakenDownWithoutWriting(t *testing.T) {
 			w.wantNothingLeft()
 		})
 	}
+}
+
+// A node part starts and uses volumes although its state directory takes no writes at the start. Only a repair needs a
+// directory for its intent.
+func TestStartWithoutWriting(t *testing.T) {
+	w := newWorld(t)
+	state := w.onDisk()
+	if _, err := os.Lstat(filepath.Join(state, "repairing")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of intents after a start: got %v, want %v", err, fs.ErrNotExist)
+	}
+	w.must(unix.Mount("", state, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	w.restart()
+	w.must(unix.Mount("", state, "", unix.MS_REMOUNT, ""))
+	w.image("v", 16)
+	w.stage(w.stageRequest("v"))
+	w.unstage(w.stageRequest("v"))
+	w.detach(state)
+	w.wantNothingLeft()
 }
 
 // A raw volume is unstaged although the disk of its staging path takes no writes, and can be staged again once it does.

@@ -53,7 +53,7 @@ type Service struct {
 	nodeID    string
 	ownGroups bool
 	ownership OwnershipObserver
-	repairDir string // intents to repair or grow a filesystem
+	repairDir string // intents to repair or grow a filesystem; it exists while there are any
 	tools     *filesystem.Tools
 	trims     *trim.Schedule
 	now       func() time.Time
@@ -85,16 +85,13 @@ func New(ctx context.Context, config Config) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	repairDir := filepath.Join(config.StateDir, "repairing")
-	if err := os.MkdirAll(repairDir, 0o700); err != nil {
-		return nil, backends.Errorf(backends.Unavailable, "cannot make the directory for intents to repair: %w", err)
-	}
 	tell(ctx, log, report)
 	s := &Service{
 		backend: config.Backend, features: config.Features, nodeID: config.NodeID,
 		ownGroups: config.DelegateFSGroup, ownership: config.Ownership,
-		repairDir: repairDir, tools: filesystem.NewTools(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
-		trims: trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
+		repairDir: filepath.Join(config.StateDir, "repairing"),
+		tools:     filesystem.NewTools(cmp.Or(config.MaxFormats, DefaultMaxFormats)),
+		trims:     trim.NewSchedule(filepath.Join(config.StateDir, "trimmed"), log, config.Trimmed), now: config.Now,
 		ledger: records, log: log, calls: &deadline.Calls{},
 		works: background.New[filesystem.Found](mostLasting), limits: limits{Grace, searchTime, detachTime, answerTime},
 	}

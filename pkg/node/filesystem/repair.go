@@ -147,10 +147,10 @@ func (r repair) record(tool byte, device *os.File) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := r.create()
 	if err == nil {
 		_, err = file.Write(append([]byte{tool}, sb...))
-		err = errors.Join(err, file.Sync(), file.Close(), syncNames(filepath.Dir(r.path)))
+		err = errors.Join(err, file.Sync(), file.Close(), syncIntents(r.base))
 	}
 	if err != nil {
 		return backends.Errorf(backends.Unavailable, "recording that a filesystem is about to be repaired or grown: %w", err)
@@ -158,8 +158,25 @@ func (r repair) record(tool byte, device *os.File) error {
 	return nil
 }
 
-// settle writes the device back and then durably removes the intent, and those of other times. It is called before the
-// filesystem is mounted.
+// create creates the file of the intent, and the directory of all intents if it does not exist. The end of another
+// repair may remove the directory in between.
+func (r repair) create() (file *os.File, err error) {
+	const attempts = 100
+	for range attempts {
+		err = os.Mkdir(filepath.Dir(r.path), 0o700)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, err
+		}
+		file, err = os.OpenFile(r.path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return file, err
+		}
+	}
+	return nil, err
+}
+
+// settle writes the device back and then durably removes the intent, and those of other times. The last intent of the
+// node takes the directory with it. It is called before the filesystem is mounted.
 func (r repair) settle(device *lockedDevice) error {
 	if err := device.Sync(); err != nil {
 		return backends.Errorf(backends.Unavailable, "writing back %s: %w", device.Name(), err)
@@ -170,18 +187,19 @@ func (r repair) settle(device *lockedDevice) error {
 			err = errors.Join(err, gone)
 		}
 	}
-	if err = errors.Join(err, syncNames(filepath.Dir(r.base))); err != nil {
+	_ = unix.Rmdir(filepath.Dir(r.base)) // It keeps the intents of others, and does no harm when it is empty.
+	if err = errors.Join(err, syncIntents(r.base)); err != nil {
 		return backends.Errorf(backends.Unavailable, "removing the record that a filesystem is being repaired or grown: %w",
 			err)
 	}
 	return nil
 }
 
-// intentsOf returns the paths of the intents of all times. An unreadable directory does not count as empty. Kinds:
-// Unavailable.
+// intentsOf returns the paths of the intents of all times. The directory exists as long as there are intents. An
+// unreadable directory does not count as empty. Kinds: Unavailable.
 func intentsOf(base string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Dir(base))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, backends.Errorf(backends.Unavailable,
 			"looking for records that a filesystem is being repaired or grown: %w", err)
 	}
@@ -194,9 +212,19 @@ func intentsOf(base string) ([]string, error) {
 	return paths, nil
 }
 
-// syncNames makes the names in a directory durable (fsync(2)).
+// syncIntents makes the names of the intents durable, and that of their directory, which may have been created or
+// removed.
+func syncIntents(base string) error {
+	dir := filepath.Dir(base)
+	return errors.Join(syncNames(dir), syncNames(filepath.Dir(dir)))
+}
+
+// syncNames makes the names in a directory durable (fsync(2)). A directory that was removed has none.
 func syncNames(path string) error {
 	dir, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -3,9 +3,11 @@ package filesystem
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -80,6 +82,69 @@ func killedResize(t *testing.T, path string, device *os.File, base string, after
 		return 0
 	}
 	return 1
+}
+
+// The first intent creates the directory of the intents, and the end of the last one removes it.
+func TestDirectoryOfIntents(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "repairing")
+	device := &lockedDevice{File: image(t, mib)} // all zero, as its time of the last mount
+	for range 2 {
+		wantInterrupted(t, dir, map[string]bool{"one": false, "two": false})
+		for _, name := range []string{"one", "two"} {
+			if err := intentIn(t, dir, name, device).record(repairCheck, device.File); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantInterrupted(t, dir, map[string]bool{"one": true, "two": true})
+		if err := intentIn(t, dir, "one", device).settle(device); err != nil {
+			t.Error(err)
+		}
+		wantInterrupted(t, dir, map[string]bool{"one": false, "two": true})
+		if err := intentIn(t, dir, "two", device).settle(device); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the directory without an intent: got %v, want %v", err, fs.ErrNotExist)
+		}
+	}
+}
+
+// Intents that are recorded and settled at the same time do not lose the directory.
+func TestIntentsAtTheSameTime(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "repairing")
+	device := &lockedDevice{File: image(t, mib)}
+	var all sync.WaitGroup
+	for _, name := range []string{"one", "two", "three"} {
+		r := intentIn(t, dir, name, device)
+		all.Go(func() {
+			for range 20 {
+				if err := errors.Join(r.record(repairCheck, device.File), r.settle(device)); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	wantInterrupted(t, dir, map[string]bool{"one": false, "two": false, "three": false})
+}
+
+// intentIn returns the intent of a name in a directory.
+func intentIn(t *testing.T, dir, name string, device *lockedDevice) repair {
+	t.Helper()
+	r, err := repairOf(filepath.Join(dir, name), device.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func wantInterrupted(t *testing.T, dir string, want map[string]bool) {
+	t.Helper()
+	for name, interrupted := range want {
+		if got, err := Interrupted(filepath.Join(dir, name)); got != interrupted || err != nil {
+			t.Errorf("%s was interrupted: got %t, %v, want %t", name, got, err, interrupted)
+		}
+	}
 }
 
 func wantNoIntent(t *testing.T, base string) {
