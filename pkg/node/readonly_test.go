@@ -1,6 +1,8 @@
 package node_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
@@ -267,6 +269,49 @@ func uncleanIsRefused(t *testing.T, fsType, form string) {
 	w.stage(request)
 	w.wantContent(filepath.Join(request.StagingPath, "late"), "late")
 	w.unstage(request)
+}
+
+// intent records that a growth of an ext4 in an image was cut short, as of a time of the last mount.
+func (w *world) intent(image, lastMount string) {
+	w.Helper()
+	file, err := os.Open(image)
+	w.must(err)
+	defer file.Close()
+	superblock := make([]byte, 1024)
+	_, err = file.ReadAt(superblock, 1024)
+	w.must(err)
+	if lastMount == "" {
+		lastMount = fmt.Sprintf("%08x", binary.LittleEndian.Uint32(superblock[0x2c:]))
+	}
+	hash := sha256.Sum256([]byte(filepath.Base(image)))
+	w.write(filepath.Join(w.mkdir(w.path("state", "repairing")), fmt.Sprintf("%x-%s", hash[:16], lastMount)),
+		"g"+string(superblock))
+}
+
+// A growth that was cut short is not completed for a reader, who would see a damaged filesystem. Staging for writing
+// completes it. An intent of an earlier mount counts for nothing.
+func TestCutShortIsRefused(t *testing.T) {
+	w := newWorld(t)
+	image := w.unmounted("ext4")
+	request := w.stageRequest(filepath.Base(image))
+	request.Use.Mode = backends.MultiNodeReaderOnly
+	w.intent(image, "00000001")
+	w.stage(request)
+	w.unstage(request)
+	w.intent(image, "")
+	before := checksum(t, image)
+	w.want(w.service.Stage(w.context(), request), backends.Invalid, "was cut short", "once for writing")
+	if checksum(t, image) != before {
+		t.Error("the device was written to")
+	}
+	request.Use.Mode = backends.SingleNodeWriter
+	w.stage(request)
+	w.unstage(request)
+	request.Use.Mode = backends.MultiNodeReaderOnly
+	w.stage(request)
+	w.wantContent(filepath.Join(request.StagingPath, "file"), "data")
+	w.unstage(request)
+	w.wantNothingLeft()
 }
 
 // A refused read-only staging leaves the device as it was: the next user may write to it, unless it was protected

@@ -39,18 +39,34 @@ func (st *staging) proveDevice(ctx context.Context) error {
 	return nil
 }
 
-// recover repairs what an interrupted tool of an earlier call left.
+// recover repairs what an interrupted tool of an earlier call left. For read-only staging, which writes nothing, it
+// refuses that: a reader would find files missing or damaged that only the tool's end brings back.
 func (st *staging) recover(ctx context.Context) error {
-	if st.present || st.want.ReadOnly {
-		return nil
-	}
 	path, base := st.device.Path, st.repairBase()
+	switch {
+	case st.present:
+		return nil
+	case st.want.ReadOnly:
+		return st.refuseCutShort(ctx, base)
+	}
 	if interrupted, err := filesystem.Interrupted(base); err != nil || !interrupted {
 		return err
 	}
 	return st.repair(ctx, "repairing what was cut short on", func(ctx context.Context, tools *filesystem.Tools) error {
 		return tools.Recover(ctx, path, base)
 	})
+}
+
+// refuseCutShort refuses a filesystem on which a tool of an earlier call was interrupted. Kinds: Invalid; Unavailable
+// when that cannot be told.
+func (st *staging) refuseCutShort(ctx context.Context, base string) error {
+	cut, err := filesystem.CutShort(ctx, st.device.File, base)
+	if err != nil || !cut {
+		return err
+	}
+	return backends.Errorf(backends.Invalid,
+		"the repair or the growth of the filesystem on %s was cut short, and for reading only it is not completed: "+
+			"stage the volume once for writing, on this node, which completes it", st.device.Path)
 }
 
 // repair is onDevice for work that finds its device by its path.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/deadline"
 )
 
 // repair is the intent to have e2fsck or resize2fs write to an unmounted ext. Neither tool has a journal, and both
@@ -76,12 +77,12 @@ func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	if err != nil {
 		return err
 	}
-	kept, err := os.ReadFile(r.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && len(kept) != 1+extSuperblock:
-		return r.settle(device) // from another time, or incomplete itself: no tool had begun
-	case err != nil:
-		return backends.Errorf(backends.Unavailable, "reading what was kept of the filesystem on %s: %w", path, err)
+	kept, err := r.kept(path)
+	if err != nil {
+		return err
+	}
+	if kept == nil {
+		return r.settle(device)
 	}
 	if err := restoreSuperblock(device, path, kept[1:]); err != nil {
 		return err
@@ -97,6 +98,42 @@ func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 		}
 	}
 	return r.settle(device)
+}
+
+// CutShort reports whether a tool of Check or GrowOffline, with this intent, was interrupted on the filesystem of a
+// device, and left it in a state that only Recover repairs. It changes nothing. Kinds: Unavailable when that cannot be
+// told.
+func CutShort(ctx context.Context, device *os.File, intentBase string) (bool, error) {
+	if interrupted, err := Interrupted(intentBase); err != nil || !interrupted {
+		return false, err
+	}
+	call := deadline.Call{Name: fmt.Sprintf("looking for a repair of %q that was cut short", device.Name())}
+	return deadline.Do(ctx, call, func(context.Context) (bool, error) {
+		r, err := repairOf(intentBase, device)
+		if err != nil {
+			return false, err
+		}
+		kept, err := r.kept(device.Name())
+		if err != nil || kept == nil {
+			return false, err
+		}
+		sb, err := superblockOf(device)
+		_, options := unfinished(kept[0], kept[1:])
+		return err == nil && (len(options) > 0 || torn(sb)), err
+	}, nil)
+}
+
+// kept returns the contents of the intent; nil if there is none as of the last mount, or if the intent itself is
+// incomplete: no tool had begun then. Kinds: Unavailable.
+func (r repair) kept(path string) ([]byte, error) {
+	kept, err := os.ReadFile(r.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && len(kept) != 1+extSuperblock:
+		return nil, nil
+	case err != nil:
+		return nil, backends.Errorf(backends.Unavailable, "reading what was kept of the filesystem on %s: %w", path, err)
+	}
+	return kept, nil
 }
 
 // unfinished returns the options with which e2fsck completes what a tool began; none if the tool's filesystem had no

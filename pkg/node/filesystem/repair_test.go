@@ -109,6 +109,35 @@ func TestDirectoryOfIntents(t *testing.T) {
 	}
 }
 
+// Only a complete intent of the last mount tells that a tool left its work unfinished. A reader's look changes nothing.
+func TestCutShort(t *testing.T) {
+	for name, test := range map[string]struct {
+		spoil func(r repair) error // the intent, after it was recorded
+		want  bool
+	}{
+		"recorded":        {func(repair) error { return nil }, true},
+		"settled":         {func(r repair) error { return os.Remove(r.path) }, false},
+		"incomplete":      {func(r repair) error { return os.Truncate(r.path, 100) }, false},
+		"of another time": {func(r repair) error { return os.Rename(r.path, r.base+"-12345678") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "repairing")
+			device := &lockedDevice{File: image(t, mib)}
+			r := intentIn(t, dir, "one", device)
+			if err := errors.Join(r.record(repairGrow, device.File), test.spoil(r)); err != nil {
+				t.Fatal(err)
+			}
+			before := sum(t, device.File)
+			if got, err := CutShort(t.Context(), device.File, r.base); got != test.want || err != nil {
+				t.Errorf("got %t, %v, want %t", got, err, test.want)
+			}
+			if sum(t, device.File) != before {
+				t.Error("the device was changed")
+			}
+		})
+	}
+}
+
 // Intents that are recorded and settled at the same time do not lose the directory.
 func TestIntentsAtTheSameTime(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "repairing")
