@@ -193,26 +193,43 @@ func (st *staging) holdsDirectory(_ context.Context, state mount.State) (bool, e
 
 // holdsNode compares the bound device node with the devices of the source.
 func (st *staging) holdsNode(ctx context.Context, state mount.State) (bool, error) {
-	return standsFor(ctx, st.want.Source, state.Rdev)
+	return st.isOf(ctx, state.Rdev)
 }
 
-// standsFor reports whether the device of that number is one of the recorded source.
-func standsFor(ctx context.Context, source ledger.Source, number uint64) (bool, error) {
-	devices, err := devicesOf(ctx, source)
-	return slices.Contains(slices.Collect(maps.Values(devices)), number), err
+// isOf reports whether the device of that number is one of the volume's. If the storage's name of the device is
+// missing, that is decided only once the recorded device is gone: udev replaces links, and a device without a link is
+// still the volume's. Kinds: Unavailable until then.
+func (st *staging) isOf(ctx context.Context, number uint64) (bool, error) {
+	devices, err := devicesOf(ctx, st.want.Source)
+	if err != nil {
+		return false, err
+	}
+	old := st.record.Staged
+	if len(devices) == 0 && !st.want.Source.Image && old != nil && isThere(old.Source) {
+		return false, backends.Errorf(backends.Unavailable,
+			"cannot tell whether the mount at %s is the volume: there is no device %s, but %s, from which it was staged, "+
+				"is still there: wait until udev has named the device again, or unstage the volume", st.recipe.place,
+			st.want.Source.Path, old.Source.DevicePath)
+	}
+	return slices.Contains(slices.Collect(maps.Values(devices)), number), nil
+}
+
+// isThere reports whether the recorded device may still exist.
+func isThere(source ledger.Source) bool {
+	return source.DevicePath != "" && !device.Gone(source.Major, source.Minor) && !isAnother(source.DevicePath, source)
 }
 
 // holdsDevice compares the device of the mounted filesystem with the devices of the source. A btrfs has a device number
 // of its own, so the mount table is needed.
 func (st *staging) holdsDevice(ctx context.Context, state mount.State) (bool, error) {
-	if right, err := standsFor(ctx, st.want.Source, state.Dev); err != nil || right {
+	if right, err := st.isOf(ctx, state.Dev); err != nil || right {
 		return right, err
 	}
 	shown, ok, err := mountedAt(st.recipe.place)
 	if err != nil || !ok {
 		return false, err
 	}
-	return standsFor(ctx, st.want.Source, shown.Device())
+	return st.isOf(ctx, shown.Device())
 }
 
 // mountedAt reads the mount table for what is mounted at a path.

@@ -38,6 +38,45 @@ func TestStaleLink(t *testing.T) {
 	w.wantNothingLeft()
 }
 
+// The link to the disk of a staged volume is missing for a moment, as while udev replaces it. The mount stays as it is.
+// A link that leads to another disk is a reason to take it down.
+func TestMissingLinkProvesNothing(t *testing.T) {
+	for _, kind := range []backends.AccessType{backends.Mount, backends.Block} {
+		t.Run(string(kind), func(t *testing.T) {
+			w := newWorld(t)
+			own, other := w.image("v", 16), w.image("other", 16)
+			link := w.path("by-id")
+			w.shelf.sources["v"] = backends.Device{Path: link}
+			first, second := w.attach(own), w.attach(other)
+			w.must(os.Symlink(first, link))
+			staging := w.stageRequest("v")
+			staging.Use.Type = kind
+			w.stage(staging)
+			before := w.inspect(w.placeOf(staging))
+			w.must(os.Remove(link))
+			for range 2 {
+				w.want(w.service.Stage(w.context(), staging), backends.Unavailable, link, first)
+				if state := w.inspect(w.placeOf(staging)); !state.SameRoot(before) || !state.Mounted {
+					t.Errorf("mounted is %+v, want %+v", state, before)
+				}
+				w.restart()
+			}
+			w.must(os.Symlink(first, link))
+			w.stage(staging)
+			w.must(os.Remove(link))
+			w.must(os.Symlink(second, link))
+			w.stage(staging)
+			if state := w.inspect(w.placeOf(staging)); state.SameRoot(before) {
+				t.Error("what is mounted is still the earlier disk")
+			}
+			w.unstage(staging)
+			w.must(device.Detach(w.context(), own, patience))
+			w.must(device.Detach(w.context(), other, patience))
+			w.wantNothingLeft()
+		})
+	}
+}
+
 // wantZero fails the test if anything was written to an image.
 func (w *world) wantZero(image string) {
 	w.Helper()
