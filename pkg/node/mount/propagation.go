@@ -19,7 +19,7 @@ import (
 // ready to use.
 type Propagation struct {
 	mu     sync.Mutex
-	shared map[uint64]bool // by the mount's ID
+	shared map[uint64]bool // by the mount's unique ID
 }
 
 // Check refuses a directory below which new mounts would not be visible to others: a user in another mount namespace
@@ -31,8 +31,12 @@ func (p *Propagation) Check(ctx context.Context, dir string) error {
 }
 
 func (p *Propagation) check(dir string) error {
+	unique := uniqueMount(dir)
+	if p.knows(unique) {
+		return nil
+	}
 	state, err := glance(dir, unix.AT_STATX_DONT_SYNC)
-	if err != nil || !state.Exists || p.knows(state.MountID) {
+	if err != nil || !state.Exists {
 		return err
 	}
 	found, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
@@ -50,19 +54,42 @@ func (p *Propagation) check(dir string) error {
 				"and see to it that the directory is on a shared mount of the node (mount --make-rshared /)", dir,
 			found[0].Mountpoint)
 	}
+	if uniqueMount(dir) == unique { // The mount is the one that was looked at.
+		p.remember(unique)
+	}
+	return nil
+}
+
+// uniqueMount returns the ID of the mount that a path is on, which the kernel gives to no other mount until it boots
+// again. It gives the ID in the mount table to the next mount. It is 0 if the kernel has no unique IDs (before Linux
+// 6.8), and for a path that it does not find.
+func uniqueMount(path string) uint64 {
+	var x unix.Statx_t
+	flags := unix.AT_SYMLINK_NOFOLLOW | unix.AT_STATX_DONT_SYNC | unix.AT_NO_AUTOMOUNT
+	if unix.Statx(unix.AT_FDCWD, path, flags, unix.STATX_MNT_ID_UNIQUE, &x) != nil ||
+		x.Mask&unix.STATX_MNT_ID_UNIQUE == 0 {
+		return 0
+	}
+	return x.Mnt_id
+}
+
+// remember notes that a mount has propagation. Without a unique ID the mount is looked up each time.
+func (p *Propagation) remember(unique uint64) {
+	if unique == 0 {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.shared == nil {
 		p.shared = map[uint64]bool{}
 	}
-	p.shared[state.MountID] = true
-	return nil
+	p.shared[unique] = true
 }
 
-func (p *Propagation) knows(mountID uint64) bool {
+func (p *Propagation) knows(unique uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.shared[mountID]
+	return p.shared[unique]
 }
 
 // sharedMount reports whether a mount has peers that receive the mounts made on it (mount_namespaces(7): "shared"). A
