@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// serve opens a pool, adopts its contents and serves it from then on. Kinds: Invalid when the configuration is wrong;
-// Busy when another process has it; else Unavailable or what the kernel says: the caller may retry.
+// serve opens a pool, adopts its contents and serves it from then on. The caller may retry after every error. Kinds:
+// Invalid when the configuration is wrong; Busy when another process has the pool; else Unavailable or what the kernel
+// says.
 func (e *engine) serve(ctx context.Context, p *pool) error {
 	path, err := p.locate()
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/background"
-	"github.com/stowage-csi/stowage/pkg/safepath"
 	"github.com/stowage-csi/stowage/pkg/secret"
 	"github.com/stowage-csi/stowage/pkg/spare"
 )
@@ -39,7 +38,7 @@ type engine struct {
 	work background.Group // in the background
 
 	mu    sync.Mutex
-	paths map[string]string     // the paths of the pools that were opened, without symbolic links
+	paths map[string]string     // the paths that pools have or are about to have, without symbolic links
 	left  map[string]*knownPool // pools that were served before and are not in the configuration
 }
 
@@ -70,20 +69,4 @@ func (e *engine) pool(name string) (*pool, error) {
 	}
 	return nil, backends.Errorf(backends.Invalid, "there is no pool %q on this node: use %s", secret.Option(name),
 		strings.Join(names, " or "))
-}
-
-// situate records where a pool is, unless it overlaps with another one. Kinds: Invalid.
-func (e *engine) situate(p *pool, path string) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for name, other := range e.paths {
-		if name != p.name && (safepath.Within(other, path) || safepath.Within(path, other)) {
-			return nested(name, p.name, other, path)
-		}
-	}
-	if err := checkOutside(p.name, path, e.dataDir); err != nil {
-		return err
-	}
-	e.paths[p.name] = path
-	return nil
 }

@@ -21,6 +21,9 @@ type knownPool struct {
 	complete bool     // whether it holds no other handles
 }
 
+// isKnown reports whether the pool was served before.
+func (k *knownPool) isKnown() bool { return k.id != "" }
+
 // isEmpty reports whether the pool is known to hold nothing, so that its absence does not matter.
 func (k *knownPool) isEmpty() bool { return k.complete && len(k.handles) == 0 }
 

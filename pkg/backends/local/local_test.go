@@ -134,13 +134,14 @@ func (f *fixture) reopen() {
 func (f *fixture) mend() {
 	f.Helper()
 	for _, p := range f.pools {
-		outcome := f.tend(p)
-		for outcome == nil {
+		ended := f.tend(p)
+		for ended == nil {
 			<-time.After(time.Millisecond)
-			outcome = f.tend(p)
+			ended = f.tend(p)
 		}
-		if err := <-outcome; err != nil {
-			f.Logf("pool %q: %v", p.name, err)
+		<-ended
+		if away := p.trouble.Load(); away != nil {
+			f.Logf("pool %q: %v", p.name, away.why)
 		}
 	}
 }

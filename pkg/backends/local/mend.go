@@ -30,17 +30,17 @@ func (e *engine) watch() {
 }
 
 // tend opens a pool, or repairs an open one. It works in the background, once at a time for each pool, so that one that
-// hangs delays no other. The channel gets the outcome. The channel is nil if the pool is already being tended.
-func (e *engine) tend(p *pool) <-chan error {
+// hangs delays no other. The channel is closed at the end of the work. It is nil if the pool is already being tended.
+func (e *engine) tend(p *pool) <-chan struct{} {
 	if !p.mending.CompareAndSwap(false, true) {
 		return nil
 	}
-	outcome := make(chan error, 1)
+	ended := make(chan struct{})
 	e.work.Go(fmt.Sprintf("pool %q: opening it, or making it well", p.name), func() {
+		defer close(ended)
 		defer p.mending.Store(false)
 		if p.served() {
 			e.mend(p)
-			outcome <- nil
 			return
 		}
 		err := e.serve(e.life, p)
@@ -49,15 +49,16 @@ func (e *engine) tend(p *pool) <-chan error {
 				failure.OneLine(err))
 			e.refuse(p, err)
 		}
-		outcome <- err
 	})
-	return outcome
+	return ended
 }
 
 // refuse records why a pool is not served, and logs that once.
 func (e *engine) refuse(p *pool, err error) {
 	p.fails(err)
-	e.exclude(e.knownPool(p.name), p.trouble.Load())
+	k := e.knownPool(p.name)
+	e.exclude(k, p.trouble.Load())
+	e.vacate(k)
 	e.disks.noteOwing(p.name, p.asConfigured().owesAll())
 	if !p.told && e.life.Err() == nil {
 		p.told = true

@@ -14,7 +14,8 @@ import (
 )
 
 // open starts the backend. Kinds: Invalid for options or a configuration that are wrong; Busy while another process
-// uses the data directory or a pool. An unusable pool is no error: the others are served.
+// uses the data directory. An unusable pool is no error: the others are served. That includes a pool that another
+// process uses, that has another type, or that is in another pool through a link.
 func open(ctx context.Context, options backends.Options) (instance *backends.Instance, err error) {
 	defer annotate(&err, "open the local backend", "")
 	e, err := newEngine(options)
@@ -119,22 +120,20 @@ func (e *engine) start(ctx context.Context, configuration any) error {
 	return nil
 }
 
-// openPools opens all pools at once. A pool that fails to open affects no other. Kinds: Invalid or Busy when the
-// configuration is wrong, or another process works with it.
+// openPools opens all pools at once. A pool that fails to open affects no other: refuse has noted why, and watch opens
+// it again. It fails if the context ends.
 func (e *engine) openPools(ctx context.Context) error {
 	e.disks.foresee(ctx, e.pools)
+	e.claimPaths(ctx)
 	ctx, cancel := context.WithTimeoutCause(ctx, e.waiting.limits.Open, errSlow)
 	defer cancel()
-	outcomes := make([]<-chan error, len(e.pools))
+	opened := make([]<-chan struct{}, len(e.pools))
 	for i, p := range e.pools {
-		outcomes[i] = e.tend(p)
+		opened[i] = e.tend(p)
 	}
 	for i, p := range e.pools {
 		select {
-		case err := <-outcomes[i]:
-			if backends.Is(err, backends.Invalid) || backends.Is(err, backends.Busy) {
-				return err
-			}
+		case <-opened[i]:
 		case <-ctx.Done():
 			if !errors.Is(context.Cause(ctx), errSlow) {
 				return ctx.Err()

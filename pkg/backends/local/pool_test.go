@@ -38,10 +38,27 @@ func TestOneProcessAtATime(t *testing.T) {
 	one := newFixture(t, PoolConfig{Name: "a", Type: "image", Path: shared})
 	two := newFixture(t)
 	two.shut()
-	two.options.Config = patient(PoolConfig{Name: "b", Type: "image", Path: shared})
-	two.opens(backends.Busy, shared)
-	one.shut()
+	two.options.Config = patient(PoolConfig{Name: "b", Type: "image", Path: shared}, PoolConfig{Name: "c", Type: "image"})
 	two.open()
+	two.create("c", "one")
+	two.refuses("b", "another process uses "+shared)
+	one.shut()
+	two.mend()
+	two.create("b", "two")
+}
+
+// refuses checks that a pool is not served, and that the driver says why to those who use it and to the cluster.
+func (f *fixture) refuses(pool string, mentions ...string) {
+	f.Helper()
+	_, err := f.Create(f.Context(), specIn(pool, "refused"))
+	hasKind(f, "Create", err, backends.Unavailable, mentions...)
+	issues, err := f.Inspect(f.Context())
+	must(f, err)
+	for _, mention := range mentions {
+		if len(issues) != 1 || issues[0].Reason != poolUnavailable || !strings.Contains(issues[0].Message, mention) {
+			f.Errorf("the issues are %+v, want one with %q", issues, mention)
+		}
+	}
 }
 
 // TestNobodyElseLocks locks all parts of the data directory that another user may open.
@@ -97,25 +114,78 @@ func TestPoolThatIsNotThere(t *testing.T) {
 	f.open() // Follow the advice of the message.
 }
 
+// A pool whose type was changed in the configuration is refused, and the others are served. The promises to its volumes
+// are kept.
 func TestPoolOfAnotherType(t *testing.T) {
-	f := newFixture(t, PoolConfig{Name: "a", Type: "image"})
+	f := newFixture(t)
+	v, config := f.create("directory", "one"), f.options.Config
 	f.shut()
-	f.options.Config = patient(PoolConfig{Name: "a", Type: "directory"})
-	f.opens(backends.Invalid, "image", "directory")
+	f.options.Config = patient(PoolConfig{Name: "image", Type: "image"}, PoolConfig{Name: "directory", Type: "image"})
+	f.open()
+	f.isAway(v.Handle, "directory", "correct the configuration")
+	f.refuses("directory", "correct the configuration")
+	if owed := f.disks.unservedOn(f.in("image").ledger.disk.id); owed != 4<<20 {
+		t.Errorf("%d bytes are kept for it, want those of the volume", owed)
+	}
+	f.create("image", "two")
+	f.options.Config = config
+	f.reopen()
+	must(t, second(f.Get(t.Context(), v.Handle)))
 }
 
+// Of two pools that overlap through a link, the one that was served before is served at each start, and else the first.
 func TestPoolsNestedThroughLinks(t *testing.T) {
-	dir := t.TempDir()
-	must(t, os.MkdirAll(filepath.Join(dir, "real", "inner"), 0o700))
-	must(t, os.Symlink(filepath.Join(dir, "real", "inner"), filepath.Join(dir, "link")))
-	f := newFixture(t)
+	a, b := nestedPools(t)
+	newFixture(t, a, b).servesOnly("a", "b")
+	a, b = nestedPools(t)
+	f := newFixture(t, b)
+	v := f.create("b", "one")
 	f.shut()
-	f.options.DataDir = filepath.Join(t.TempDir(), "data")
-	f.options.Config = &Config{Pools: []PoolConfig{
-		{Name: "a", Type: "image", Path: filepath.Join(dir, "real")},
-		{Name: "b", Type: "image", Path: filepath.Join(dir, "link")},
-	}}
-	f.opens(backends.Invalid, "one in the other")
+	f.options.Config = patient(a, b)
+	for range 3 {
+		f.reopen()
+		f.servesOnly("b", "a")
+		must(t, second(f.Get(t.Context(), v.Handle)))
+	}
+}
+
+// A new pool that is refused for another reason does not keep a pool with volumes from coming back.
+func TestRefusedPoolClaimsNoPath(t *testing.T) {
+	a, b := nestedPools(t)
+	f := newFixture(t, b)
+	v := f.create("b", "one")
+	f.shut()
+	newFixture(t, PoolConfig{Name: "other", Type: "image", Path: a.Path})
+	to, err := os.Readlink(b.Path)
+	must(t, errors.Join(err, os.Remove(b.Path), os.WriteFile(b.Path, nil, 0o600)))
+	f.options.Config = patient(a, b)
+	f.open()
+	f.isAway(v.Handle, b.Path)
+	must(t, errors.Join(os.Remove(b.Path), os.Symlink(to, b.Path)))
+	f.mend()
+	f.servesOnly("b", "")
+}
+
+// nestedPools returns two pools of which the second is in the first through a link.
+func nestedPools(t *testing.T) (a, b PoolConfig) {
+	t.Helper()
+	dir := t.TempDir()
+	outer, link := filepath.Join(dir, "real"), filepath.Join(dir, "link")
+	must(t, os.MkdirAll(filepath.Join(outer, "inner"), 0o700))
+	must(t, os.Symlink(filepath.Join(outer, "inner"), link))
+	return PoolConfig{Name: "a", Type: "image", Path: outer}, PoolConfig{Name: "b", Type: "image", Path: link}
+}
+
+// servesOnly checks that one pool is served, and that another one, unless it is "", is refused because of it.
+func (f *fixture) servesOnly(name, refused string) {
+	f.Helper()
+	served := f.served()
+	if len(served) != 1 || served[0].name != name {
+		f.Fatalf("served are %d pools, want only %q", len(served), name)
+	}
+	if refused != "" {
+		f.refuses(refused, "one in the other")
+	}
 }
 
 func TestDamagedIdentity(t *testing.T) {

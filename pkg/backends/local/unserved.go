@@ -3,6 +3,7 @@ package local
 import (
 	"context"
 	"maps"
+	"path/filepath"
 	"sync"
 )
 
@@ -21,10 +22,10 @@ func (p *pool) owesAll() owing {
 	if err != nil {
 		return owing{}
 	}
-	result := owing{disk: id}
+	kept, result := p.asKept(), owing{disk: id}
 	for _, folder := range entryFolders() {
 		for dir := range p.entries(folder) {
-			result.bytes += p.owes(dir)
+			result.bytes += kept.owes(dir)
 		}
 	}
 	return result
@@ -49,6 +50,16 @@ func (ds *disks) foresee(ctx context.Context, pools []*pool) {
 
 // asConfigured returns the part of the pool that is known before it is opened.
 func (p *pool) asConfigured() *pool { return &pool{path: p.settings.path, storage: p.storage} }
+
+// asKept returns the part of the pool that is known before it is opened, with the type that its directory records. The
+// configuration may name another one: such a pool is not served.
+func (p *pool) asKept() *pool {
+	record, err := readPoolRecord(filepath.Join(p.path, poolFile))
+	if err != nil || record == nil {
+		return p
+	}
+	return &pool{path: p.path, storage: record.Type.storage()}
+}
 
 // noteOwing records what a pool that is not served owes.
 func (ds *disks) noteOwing(pool string, o owing) {
