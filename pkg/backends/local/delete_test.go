@@ -63,3 +63,34 @@ func (f *fixture) keeps(what, path string, guard *guard, remove func(context.Con
 		f.Errorf("the %s is gone: %v", what, err)
 	}
 }
+
+// A deletion moved an item to the trash, could not make that durable, and could not move the item back either. The next
+// call deletes the item, with what is in the trash.
+func TestDeletionThatWasNeitherDurableNorUndone(t *testing.T) {
+	f := newFixture(t)
+	v := f.create("directory", "one")
+	s := f.snapshot("one", v.Handle)
+	p := f.in("directory")
+	for folder, handle := range map[string]string{volumesFolder: v.Handle, snapshotsFolder: s.Handle} {
+		must(t, os.Rename(p.entry(folder, handle), p.entry(trashFolder, unique(handle))))
+	}
+	must(t, f.Delete(t.Context(), v.Handle))
+	must(t, f.DeleteSnapshot(t.Context(), s.Handle))
+	f.holdsOnly()
+	f.promised(0)
+}
+
+// As before, while the removal of the trash takes long. What was promised stays taken until the trash is gone.
+func TestTrashOfAnEarlierCallCounts(t *testing.T) {
+	f := newFixture(t)
+	v, p := f.create("directory", "one"), f.in("directory")
+	must(t, os.Rename(p.entry(volumesFolder, v.Handle), p.entry(trashFolder, unique(v.Handle))))
+	p.janitor.stop()
+	must(t, f.Delete(t.Context(), v.Handle))
+	if have := p.ledger.sum(); have != 4<<20 {
+		t.Errorf("the ledger has promised %d bytes, want those of the volume", have)
+	}
+	f.reopen()
+	f.promised(0)
+	f.holdsOnly()
+}

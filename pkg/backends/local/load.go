@@ -122,8 +122,8 @@ func (p *pool) quarantine(folder, name string, why error) error {
 	return nil
 }
 
-// sweep queues old trash for removal, and makes trash of old drafts. Each item counts with its promise, or with what it
-// holds on disk, until it is gone.
+// sweep queues old trash for removal, and makes trash of old drafts. A draft counts with what it holds on disk until it
+// is gone.
 func (p *pool) sweep(r *report) error {
 	trash, err := os.ReadDir(p.folder(trashFolder))
 	if err != nil {
@@ -134,10 +134,7 @@ func (p *pool) sweep(r *report) error {
 		return err
 	}
 	for _, entry := range trash {
-		path := p.entry(trashFolder, entry.Name())
-		size := max(p.costOfTrash(path), p.heldBy(path))
-		p.ledger.add(size)
-		p.janitor.add(waste{path: path, size: size})
+		p.discarded(p.entry(trashFolder, entry.Name()))
 	}
 	p.drafts = nil
 	for _, entry := range drafts {

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stowage-csi/stowage/pkg/backends"
 	"github.com/stowage-csi/stowage/pkg/durable"
 	"github.com/stowage-csi/stowage/pkg/failure"
 	"github.com/stowage-csi/stowage/pkg/tree"
@@ -32,16 +34,39 @@ func (p *pool) delete(path string, size int64) error {
 	if failure.IsAny(err, unix.ENOSPC, unix.EDQUOT) {
 		err = p.deleteInPlace(path)
 	}
-	if err != nil && !p.isGone(path, err) {
+	if err := p.unlessGone(path, err, filepath.Dir(path)); err != nil {
 		return err
 	}
 	p.index.drop(filepath.Base(path))
 	if moved {
 		p.janitor.add(waste{path: target, size: size})
-	} else {
-		p.ledger.give(size)
+		return nil
 	}
+	p.removeLeft(filepath.Base(path))
+	p.ledger.give(size)
 	return nil
+}
+
+// removeLeft queues the trash of an item that is gone from its place. An earlier call may have moved it there and
+// failed, and the janitor does not know that trash before the next start.
+func (p *pool) removeLeft(name string) {
+	entries, err := os.ReadDir(p.folder(trashFolder))
+	if err != nil {
+		p.log.Warn("the trash of a deleted item may stay until the next start", "entry", name, "error", err)
+	}
+	for _, entry := range entries {
+		if strings.HasPrefix(entry.Name(), name+".") {
+			p.discarded(p.entry(trashFolder, entry.Name()))
+		}
+	}
+}
+
+// discarded queues an item in the trash that the ledger does not count. It counts with its promise, or with what it
+// holds on disk, until it is gone.
+func (p *pool) discarded(path string) {
+	size := max(p.costOfTrash(path), p.heldBy(path))
+	p.ledger.add(size)
+	p.janitor.add(waste{path: path, size: size})
 }
 
 // deleteInPlace removes an item where it is. On a full btrfs, a rename finds no room, but a removal succeeds. The
@@ -65,14 +90,21 @@ func (p *pool) deleteInPlace(path string) error {
 	return durable.SyncDir(filepath.Dir(path))
 }
 
-// isGone reports whether a move failed because the item was removed by hand, in a pool without other problems. Then the
-// item counts as deleted; otherwise it could never be deleted.
-func (p *pool) isGone(path string, err error) bool {
+// unlessGone returns the error of a move, or nil if it failed because the item was gone before, in a pool without other
+// problems. Somebody may have removed it by hand, or an earlier call moved it and could make that neither durable nor
+// undone. Then the item counts as deleted, once that is durable in the folders: otherwise it could never be deleted.
+func (p *pool) unlessGone(path string, err error, folders ...string) error {
 	if !errors.Is(err, os.ErrNotExist) || !p.lacks(path) {
-		return false
+		return err
 	}
-	p.log.Warn("what is to be deleted was removed by somebody else already", "path", path)
-	return true
+	for _, folder := range folders {
+		if err := durable.SyncDir(folder); err != nil {
+			return backends.Errorf(backends.Unavailable, "it is gone, and a loss of power may undo that: %w", err)
+		}
+	}
+	p.log.Warn("what is to be deleted was removed by somebody else already, or by an earlier call that failed", "path",
+		path)
+	return nil
 }
 
 // lacks reports whether nothing is at the path, in a pool without problems.
@@ -85,7 +117,7 @@ func (p *pool) lacks(path string) bool {
 func (p *pool) retain(path, name string) error {
 	folder := p.folder(retainedFolder)
 	err := p.move(path, filepath.Join(folder, name), folder, filepath.Dir(path))
-	if err != nil && !p.isGone(path, err) {
+	if err := p.unlessGone(path, err, folder, filepath.Dir(path)); err != nil {
 		return err
 	}
 	p.index.drop(filepath.Base(path))
@@ -93,15 +125,21 @@ func (p *pool) retain(path, name string) error {
 }
 
 // move moves an item and syncs the folders. If they cannot be synced, it moves the item back, because the move may not
-// last.
+// last. Kinds: Unavailable when that failed too; the next call finds the item gone.
 func (p *pool) move(from, to string, folders ...string) error {
 	if err := p.moveNew(from, to); err != nil {
 		return p.explain(err)
 	}
 	for _, folder := range folders {
-		if err := durable.SyncDir(folder); err != nil {
-			return errors.Join(err, p.moveNew(to, from))
+		err := durable.SyncDir(folder)
+		if err == nil {
+			continue
 		}
+		if undo := p.moveNew(to, from); undo != nil {
+			return backends.Errorf(backends.Unavailable, "it was moved to %s, and a loss of power may undo that: %w", to,
+				errors.Join(err, undo))
+		}
+		return err
 	}
 	return nil
 }
