@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
 )
@@ -77,6 +78,34 @@ func TestRecordSurvivesTheProcess(t *testing.T) {
 	}
 	if left := names(t, dir); len(left) != 0 || l.Volumes() != 0 {
 		t.Errorf("after all was removed there are %d records and files %v", l.Volumes(), left)
+	}
+}
+
+// Files that were set aside do not pile up: the newest stay, and those of this start, whatever their age.
+func TestFilesSetAsideAreBounded(t *testing.T) {
+	dir, age := t.TempDir(), time.Unix(1e9, 0)
+	for i := range asidesKept + 10 {
+		age = age.Add(time.Minute)
+		writeAged(t, filepath.Join(dir, fmt.Sprintf("%d%s%s", i, recordEnding, asideEnding)), age)
+	}
+	writeAged(t, filepath.Join(dir, "bad"+recordEnding), time.Unix(1, 0))
+	_, report := open(t, dir, "now")
+	left := names(t, dir)
+	if len(report.SetAside) != 1 || len(left) != asidesKept {
+		t.Errorf("set aside are %v; left are %d files, want %d", report.SetAside, len(left), asidesKept)
+	}
+	for name, stays := range map[string]bool{"bad": true, "10": false, "11": true, fmt.Sprint(asidesKept + 9): true} {
+		if file := name + recordEnding + asideEnding; slices.Contains(left, file) != stays {
+			t.Errorf("that %s is left is %t, want %t", file, !stays, stays)
+		}
+	}
+}
+
+// writeAged creates a file that holds no record, with a time of its last change.
+func writeAged(t *testing.T, path string, changed time.Time) {
+	t.Helper()
+	if err := errors.Join(os.WriteFile(path, []byte("{"), 0o600), os.Chtimes(path, changed, changed)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
@@ -69,8 +71,35 @@ func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Rep
 			return nil, Report{}, err
 		}
 	}
+	dropAsides(dir, report.SetAside)
 	report.Loaded = len(l.entries)
 	return l, report, nil
+}
+
+// asidesKept is how many files that were set aside stay for inspection: each may have longest bytes.
+const asidesKept = 64
+
+// dropAsides removes the oldest files that earlier starts set aside, until no more than asidesKept are left. It keeps
+// those of this start, however many there are: the log has just named them. A file that cannot be removed does no harm.
+func dropAsides(dir string, fresh []SetAside) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return // The next start tries again.
+	}
+	var old []fs.FileInfo
+	for _, entry := range entries {
+		isFresh := func(aside SetAside) bool { return aside.Path == filepath.Join(dir, entry.Name()) }
+		if filepath.Ext(entry.Name()) != asideEnding || !entry.Type().IsRegular() || slices.ContainsFunc(fresh, isFresh) {
+			continue
+		}
+		if info, err := entry.Info(); err == nil {
+			old = append(old, info)
+		}
+	}
+	slices.SortFunc(old, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, info := range old[min(len(old), max(0, asidesKept-len(fresh))):] {
+		_ = os.Remove(filepath.Join(dir, info.Name())) // see above
+	}
 }
 
 // list returns the paths in a directory.
