@@ -84,6 +84,7 @@ func (t *Tools) Recover(ctx context.Context, path, intentBase string) error {
 	if kept == nil {
 		return r.settle(device)
 	}
+	_ = unix.Utimes(r.path, nil) // As one that was recorded now, dropOldest keeps it while a person may have to decide.
 	if err := restoreSuperblock(device, path, kept[1:]); err != nil {
 		return err
 	}
@@ -192,7 +193,32 @@ func (r repair) record(tool byte, device *os.File) error {
 	if err != nil {
 		return backends.Errorf(backends.Unavailable, "recording that a filesystem is about to be repaired or grown: %w", err)
 	}
+	r.dropOldest()
 	return nil
+}
+
+// intentsKept is how many intents a node keeps. An intent of a volume that never comes back, because it was deleted or
+// is used on another node, is settled by no call.
+const intentsKept = 1024
+
+// dropOldest removes the intents that were recorded or used first while there are too many, and never r itself. The
+// data of their filesystems stay: without its intent, e2fsck repairs a filesystem only as far as that loses nothing,
+// and one that says that it is clean is not checked. An intent that cannot be removed does no harm.
+func (r repair) dropOldest() {
+	entries, err := os.ReadDir(filepath.Dir(r.path))
+	if err != nil || len(entries) <= intentsKept {
+		return // The next intent tries again.
+	}
+	var others []fs.FileInfo
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && entry.Name() != filepath.Base(r.path) {
+			others = append(others, info)
+		}
+	}
+	slices.SortFunc(others, func(a, b fs.FileInfo) int { return b.ModTime().Compare(a.ModTime()) })
+	for _, info := range others[min(len(others), intentsKept-1):] {
+		_ = os.Remove(filepath.Join(filepath.Dir(r.path), info.Name())) // see above
+	}
 }
 
 // create creates the file of the intent, and the directory of all intents if it does not exist. The end of another

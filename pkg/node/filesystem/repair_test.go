@@ -2,7 +2,9 @@ package filesystem
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -12,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stowage-csi/stowage/pkg/backends"
 )
 
 func intentBase(t *testing.T) string { return filepath.Join(t.TempDir(), "repairing") }
@@ -106,6 +110,48 @@ func TestDirectoryOfIntents(t *testing.T) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("the directory without an intent: got %v, want %v", err, fs.ErrNotExist)
 		}
+	}
+}
+
+// The intents of volumes that never come back do not pile up: the newest stay.
+func TestIntentsAreBounded(t *testing.T) {
+	dir, recorded := t.TempDir(), time.Unix(1e9, 0)
+	for i := range intentsKept + 1 {
+		recorded = recorded.Add(time.Minute)
+		path := filepath.Join(dir, fmt.Sprintf("%d-00000000", i))
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Chtimes(path, recorded, recorded)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	device := &lockedDevice{File: image(t, mib)}
+	if err := intentIn(t, dir, "new", device).record(repairCheck, device.File); err != nil {
+		t.Fatal(err)
+	}
+	wantInterrupted(t, dir, map[string]bool{"new": true, "0": false, "1": false, "2": true, fmt.Sprint(intentsKept): true})
+}
+
+// An intent that a stage uses is not among the oldest, even if the stage fails.
+func TestRecoverRenewsTheIntent(t *testing.T) {
+	d := attach(t, image(t, 64*mib))
+	format(t, d, "ext4")
+	base, old := intentBase(t), time.Unix(1e9, 0)
+	r, err := repairOf(base, d.File)
+	if err == nil {
+		err = errors.Join(r.record(repairGrow, d.File), os.Chtimes(r.path, old, old))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := NewTools(1)
+	others, err := tools.take(t.Context(), "/dev/other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer others.release()
+	work := func(ctx context.Context) error { return tools.Recover(ctx, d.Path, base) }
+	wantKind(t, untilItWaits(t, tools, d.Path, work), backends.Unavailable)
+	if info, err := os.Stat(r.path); err != nil || !info.ModTime().After(old) {
+		t.Errorf("the intent is as old as before: %v", err)
 	}
 }
 
