@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stowage-csi/stowage/pkg/backends"
+	"github.com/stowage-csi/stowage/pkg/loops"
 )
 
 func TestDetachInUse(t *testing.T) {
@@ -215,6 +216,38 @@ func TestDetachDeleted(t *testing.T) {
 	wantKind(t, DetachDeleted(t.Context(), "volume", 8, 0, enough), backends.Invalid)
 	if err := DetachDeleted(t.Context(), "volume", loopMajor, 1<<19, enough); err != nil {
 		t.Errorf("detaching a loop device that does not exist: %v", err)
+	}
+}
+
+// A file may really have a name that ends like the kernel's name for a deleted file. Its loop device belongs to no
+// image of the shorter name, whether that exists or not.
+func TestDetachSparesAFileThatSeemsDeleted(t *testing.T) {
+	path := image(t, mib)
+	other := path + loops.Deleted
+	if err := errors.Join(os.WriteFile(other, nil, 0o600), os.Truncate(other, mib)); err != nil {
+		t.Fatal(err)
+	}
+	d := open(t, other, mib, Options{Persistent: true})
+	t.Cleanup(func() { _ = Detach(context.WithoutCancel(t.Context()), other, enough) })
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		wantLoops(t, path)
+		for name, detach := range map[string]func() error{
+			"Detach":        func() error { return Detach(t.Context(), path, enough) },
+			"DetachFrom":    func() error { return DetachFrom(t.Context(), path, d.Major, d.Minor, 0, enough) },
+			"DetachDeleted": func() error { return DetachDeleted(t.Context(), "volume", d.Major, d.Minor, enough) },
+			"Detach, found": func() error { return detachFound(t, path, d.Path) },
+		} {
+			if err := detach(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantLoops(t, other, d.Path)
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
 	}
 }
 

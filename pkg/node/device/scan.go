@@ -111,11 +111,33 @@ func deletedLoops(gone string) ([]loopDevice, error) {
 	}
 	var found []loopDevice
 	for _, d := range all {
-		if d.File == gone {
-			found = append(found, loopDevice{d.Path, d.File})
+		if d.File != gone {
+			continue
+		}
+		loop := loopDevice{d.Path, d.File}
+		deleted, err := loop.holdsDeleted()
+		if err != nil {
+			return nil, err
+		}
+		if deleted {
+			found = append(found, loop)
 		}
 	}
 	return found, nil
+}
+
+// holdsDeleted reports whether the loop device, which was found by the kernel's name for a deleted file, holds one. It
+// is asked only if some file really has that name.
+func (l loopDevice) holdsDeleted() (bool, error) {
+	if _, err := os.Lstat(l.file); errors.Is(err, os.ErrNotExist) {
+		return true, nil
+	}
+	node, status, err := l.open(true)
+	if err != nil || node == nil {
+		return false, err
+	}
+	defer func() { _ = node.Close() }() // only inspected
+	return isDeleted(l.file, status)
 }
 
 // lockPoll is how often to retry a lock that is taken.

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,7 +75,10 @@ func (s subject) held(node *os.File, status *unix.LoopInfo64) (bool, error) {
 		return true, nil
 	}
 	name, err := backingFile(node)
-	return name == s.gone(), err
+	if err != nil || name != s.gone() {
+		return false, err
+	}
+	return isDeleted(name, status)
 }
 
 // sameSequence is the judge for what a loop device has held since it got the sequence number; 0 matches nothing.
@@ -100,10 +104,28 @@ func either(one, other judge) judge {
 
 // holdsDeleted is the judge for a deleted file of a volume.
 func holdsDeleted(volume string) judge {
-	return func(node *os.File, _ *unix.LoopInfo64) (bool, error) {
+	return func(node *os.File, status *unix.LoopInfo64) (bool, error) {
 		name, err := backingFile(node)
-		return isDeletedOf(name, volume), err
+		if err != nil || !isDeletedOf(name, volume) {
+			return false, err
+		}
+		return isDeleted(name, status)
 	}
+}
+
+// isDeleted reports whether the file that a loop device holds is deleted, as the kernel's name for it says. A file may
+// really have a name with that end. While the device is open, no other file gets its inode. Kinds: Unavailable.
+func isDeleted(name string, status *unix.LoopInfo64) (bool, error) {
+	var stat unix.Stat_t
+	err := unix.Lstat(name, &stat)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENOTDIR):
+		return true, nil
+	case err != nil:
+		return false, backends.Errorf(backends.Unavailable, "cannot tell whether %q is the name of a deleted file: %w", name,
+			err)
+	}
+	return stat.Dev != status.Device || stat.Ino != status.Inode, nil
 }
 
 // isDeletedOf reports whether the kernel's name is that of a deleted file which belonged to the volume: the file or its
