@@ -13,12 +13,14 @@ import (
 	"github.com/stowage-csi/stowage/pkg/node/mount"
 )
 
-// A recorded volume that is published is not staged in another way: compareRecord refuses that. Without a record, what
-// shows at a target says in which way the volume was staged.
+// A recorded device that is published is not staged in another way: compareRecord refuses that while it is mounted at
+// its place, and otherwise cannot free the device. Without a record, the mount at a target shows in which way the
+// device was staged.
 
 // checkAdoptable refuses to stage a device that is not at its place if that would change it under the pod that has it
 // at a target. A raw device is neither formatted nor mounted, a mounted one is not handed out raw, and the write
-// protection stays as it is. Kinds: InUse, naming the target; Unavailable.
+// protection stays as it is. A directory or an export has no such state. Kinds: InUse, naming the target; those of
+// device.FindLoops; Unavailable.
 func (st *staging) checkAdoptable(ctx context.Context, target string, shown mount.State) error {
 	if st.present || st.want.Source.Kind != ledger.Device || !shown.Mounted {
 		return nil

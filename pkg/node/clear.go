@@ -189,9 +189,10 @@ func (s *Service) freeDevice(ctx context.Context, volume string, staged ledger.S
 	return s.namingHolders(ctx, err, holders.OfDevice(source.DevicePath, unix.Major(bound), unix.Minor(bound)))
 }
 
-// detachImage detaches an image. The number of its loop device, 0 if unknown, avoids asking all of them. A person may
-// have attached the image to another one, and mounted that. If the known one is free, the image's server may not answer
-// any more, so only a loop device that shows the image's name is a reason to ask.
+// detachImage frees the loop devices of an image. number is that of its known loop device, 0 if unknown. If that device
+// still holds the image, no other is asked first. A person may also have attached the image to another one, and mounted
+// that. If it holds another file, all are searched. If it holds none, all are asked only if one shows the image's name,
+// because the image's server may not answer any more. Without a number, all are always asked.
 func (s *Service) detachImage(ctx context.Context, source ledger.Source, number uint64) error {
 	if number != 0 && holdsFile(number) {
 		sequence := source.Sequence
