@@ -116,8 +116,8 @@ func (d *descent) readPart(ctx context.Context, here *level) error {
 		if noted > mostAlike {
 			return backends.Errorf(backends.Invalid,
 				"too many directories are at one position of their parent, because their names have the same hash (more than "+
-					"%d bytes of names): rename or move them, or give the ext4 another hash (tune2fs -E hash_alg=half_md4, then "+
-					"e2fsck -fD)", mostAlike)
+					"%d bytes of names): rename or move them, or give the ext4 another hash while it is unmounted "+
+					"(tune2fs -E hash_alg=half_md4, then e2fsck -fD)", mostAlike)
 		}
 	}
 	here.read = here.read || here.left <= 0
