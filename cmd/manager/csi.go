@@ -52,6 +52,17 @@ func (o *masterOptions) addCSI(ctx context.Context, m ctrl.Manager, log *slog.Lo
 	return m.Add(&csiServer{definition, master, metrics, listener, log})
 }
 
+// checkEndpoint refuses the value of a flag that names no socket. An empty value asks for none.
+func checkEndpoint(flag, endpoint string) error {
+	if endpoint == "" {
+		return nil
+	}
+	if err := driver.CheckEndpoint(endpoint); err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	return nil
+}
+
 // localDriver returns the name of the driver of local volumes.
 func localDriver() string { return local.Definition().DriverName() }
 

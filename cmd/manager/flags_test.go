@@ -21,6 +21,7 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"--namespace=n --orphan-period=1m --orphan-grace=2h --delete-leaked-after=1h": "or 2h0m0s at least",
 
 		"--namespace=n --serve-holds=unix:///csi/holds.sock": "--serve-holds needs --failover",
+		"--namespace=n --failover --serve-holds=holds.sock":  `--serve-holds: the endpoint "holds.sock"`,
 		"--namespace=n --bind-api-qps=NaN":                   "--bind-api-qps is NaN",
 		"--namespace=n --bind-api-qps=+Inf":                  "--bind-api-qps is +Inf",
 		"--namespace=n --kube-api-burst=-3":                  "--kube-api-burst is -3",
@@ -31,6 +32,8 @@ func TestFlagsThatCannotBe(t *testing.T) {
 		"master":                                                      "--namespace is missing",
 		"master --namespace=n --log-format=xml":                       `--log-format is "xml"`,
 		"master --namespace=n --max-open-files=9":                     "--max-open-files is 9",
+		"master --namespace=n --csi-endpoint=csi.sock":                `--csi-endpoint: the endpoint "csi.sock"`,
+		"master --namespace=n --csi-endpoint=tcp://:9000":             `--csi-endpoint: the endpoint "tcp://:9000"`,
 		"master --namespace=n --mount-directories=/a/../b":            `the directory "/a/../b"`,
 		"master --namespace=n --node-selector=a==b==c":                `--node-selector is "a==b==c"`,
 		"worker --namespace=n":                                        "--node-name is missing",

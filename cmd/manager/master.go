@@ -72,7 +72,7 @@ func (o *masterOptions) check() error {
 	case o.goneAfter <= 0:
 		return fmt.Errorf("--node-gone-after is %s: it must be longer than nothing", o.goneAfter)
 	}
-	return cmp.Or(o.process.check(), o.checkRate())
+	return cmp.Or(checkEndpoint("--csi-endpoint", o.csiEndpoint), o.process.check(), o.checkRate())
 }
 
 func (o *masterOptions) run(ctx context.Context) error {

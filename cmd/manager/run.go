@@ -92,7 +92,7 @@ func (o *options) checkFailover() error {
 	case o.holds != "" && !o.failover:
 		return errors.New("--serve-holds needs --failover: without it the volumes of a dead node would stay attached")
 	}
-	return nil
+	return checkEndpoint("--serve-holds", o.holds)
 }
 
 func (o *options) run(ctx context.Context) error {

@@ -39,6 +39,12 @@ func socketPath(endpoint string) (string, error) {
 	return clean, nil
 }
 
+// CheckEndpoint refuses an endpoint that Listen could not open wherever it is called. Kinds: Invalid.
+func CheckEndpoint(endpoint string) error {
+	_, err := socketPath(endpoint)
+	return err
+}
+
 // Listen opens the socket that an endpoint names, and creates its directory if needed. It replaces a socket that a
 // killed process left behind, but not one that is being served. Closing the listener removes the socket, unless another
 // process has made one in its place.
