@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -42,6 +43,7 @@ type filler struct {
 	live    client.Reader // bypasses the cache
 	driver  Driver
 	log     *slog.Logger
+	events  events.EventRecorder
 	shares  shares // of the workers, by set
 	classes shares // by class, because a class that hangs may have many sets
 	timeout time.Duration

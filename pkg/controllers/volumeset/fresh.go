@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/stowage-csi/stowage/pkg/apis/v1alpha1"
+	"github.com/stowage-csi/stowage/pkg/printable"
 )
 
 // freshFor is how long after a read past the cache a manager acts on it. A manager leads for at most 10 seconds after
@@ -47,16 +49,20 @@ func (f *filler) own(ctx context.Context, key slotKey) (
 }
 
 // stillOwns reports, by a new read, whether a slot is still this manager's. It fails if the slot is gone, because then
-// nothing may know the volume that the driver has returned.
+// nothing may know the volume that the driver has returned. Nobody looks at a slot that is gone again, so that an event
+// of the set says so too.
 func (f *filler) stillOwns(ctx context.Context, key slotKey, handle string) (bool, error) {
 	read := f.now()
-	_, slot, end, err := f.own(ctx, key)
+	set, slot, end, err := f.own(ctx, key)
 	switch {
 	case err != nil:
 		return false, err
 	case end.gone:
-		return false, fmt.Errorf("the driver answered to %s with the handle %q so late that the slot is gone: if no"+
+		err = fmt.Errorf("the driver answered to %s with the handle %q so late that the slot is gone: if no"+
 			" PersistentVolume has this handle, and nobody keeps the volume, delete it in the storage", key.slot, handle)
+		set.Name = key.set // The set may be gone, too.
+		f.events.Eventf(set, nil, corev1.EventTypeWarning, "VolumeWithoutSlot", "Fill", "%s", printable.Event(err.Error()))
+		return false, err
 	case slot == nil:
 		return false, nil // Another manager creates it.
 	case f.isOld(read):

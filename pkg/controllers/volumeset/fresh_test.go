@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -62,10 +63,12 @@ func TestNoPersistentVolumeByAnOldRead(t *testing.T) {
 		slow    time.Duration // the second read of the set
 		created bool
 		says    string
+		event   string // what the event of the set says; empty for none
 	}{
 		"the slot is there": {change: func(*v1alpha1.PersistentVolumeSetStatus) {}, created: true},
 		"the slot is gone": {change: func(s *v1alpha1.PersistentVolumeSetStatus) { s.Slots = nil },
-			says: `"handle-x" so late that the slot is gone`},
+			says:  `"handle-x" so late that the slot is gone`,
+			event: `Warning VolumeWithoutSlot the driver answered to x with the handle "handle-x"`},
 		"another has the slot": {change: func(s *v1alpha1.PersistentVolumeSetStatus) { s.Slots[0].Manager = "another" }},
 		"stopped a second time": {change: func(*v1alpha1.PersistentVolumeSetStatus) {}, slow: 2 * freshFor,
 			says: errOld.Error()},
@@ -81,7 +84,8 @@ func TestNoPersistentVolumeByAnOldRead(t *testing.T) {
 				return err
 			},
 		}, stored(making("x")), fast())
-		r.filler.now, r.filler.fresh = func() time.Time { return now }, freshFor
+		told := events.NewFakeRecorder(1)
+		r.filler.now, r.filler.fresh, r.filler.events = func() time.Time { return now }, freshFor, told
 		r.filler.driver = slowly{driver, func() {
 			set := &v1alpha1.PersistentVolumeSet{}
 			if err := r.client.Get(t.Context(), client.ObjectKey{Name: "set"}, set); err != nil {
@@ -96,6 +100,10 @@ func TestNoPersistentVolumeByAnOldRead(t *testing.T) {
 		_, err := r.filler.attempt(t.Context(), slotKey{set: "set", slot: "x"})
 		if (err == nil) != (c.says == "") || !strings.Contains(fmt.Sprint(err), c.says) {
 			t.Errorf("%s: the attempt ends with %v, want %q", name, err, c.says)
+		}
+		close(told.Events)
+		if event := <-told.Events; (event == "") != (c.event == "") || !strings.HasPrefix(event, c.event) {
+			t.Errorf("%s: the event is %q, want %q", name, event, c.event)
 		}
 		err = r.client.Get(t.Context(), client.ObjectKey{Name: "x"}, &corev1.PersistentVolume{})
 		if client.IgnoreNotFound(err) != nil || (err == nil) != c.created {

@@ -80,8 +80,9 @@ func Add(m ctrl.Manager, o Options) error {
 func newParts(c client.Client, live client.Reader, o Options, told events.EventRecorder,
 	changed func(set string)) (*reconciler, *remover) {
 	f := newFiller(&filler{
-		client: c, live: live, driver: o.Driver, log: o.Log, timeout: o.Timeout, fresh: freshFor, changed: changed,
-		shares: shares{workers: o.Workers, quarters: half}, classes: shares{workers: o.Workers, quarters: most},
+		client: c, live: live, driver: o.Driver, log: o.Log, events: told, timeout: o.Timeout, fresh: freshFor,
+		changed: changed,
+		shares:  shares{workers: o.Workers, quarters: half}, classes: shares{workers: o.Workers, quarters: most},
 	})
 	sets := &reconciler{
 		client: c, live: live, driver: o.Driver, filler: f, slots: o.Slots, patient: o.Surplus, now: time.Now, name: newName,
