@@ -89,8 +89,11 @@ func (w *world) refusesToUnstage(staging node.StageRequest, target string, known
 	w.shelf.failure = nil
 }
 
-// The staging path is already empty, and a target still shows the volume.
-func TestRecordLostAfterUnmount(t *testing.T) {
+// lostAfterUnmount runs a test for each form of volume of which a target still shows what it is, after its staging path
+// was unmounted and its record was lost. The test unpublishes what is published.
+func lostAfterUnmount(t *testing.T, mode backends.AccessMode,
+	test func(w *world, staging node.StageRequest, publishing node.PublishRequest)) {
+	t.Helper()
 	for _, form := range publishedForms() {
 		if !form.known || form.name == "export" { // nothing then says what shows
 			continue
@@ -99,13 +102,13 @@ func TestRecordLostAfterUnmount(t *testing.T) {
 			w := newWorld(t)
 			disk := form.make(w)
 			staging, publishing := w.stageRequest("v"), w.publishRequest("v")
-			staging.Use.Type, publishing.Use.Type = form.kind, form.kind
+			staging.Use = node.Use{Type: form.kind, Mode: mode}
+			publishing.Use = staging.Use
 			w.stage(staging)
 			w.publish(publishing)
 			w.detach(w.placeOf(staging))
 			w.amnesia()
-			w.refusesToUnstage(staging, publishing.TargetPath, true)
-			w.unpublish(publishing)
+			test(w, staging, publishing)
 			w.unstage(staging)
 			if disk != "" {
 				w.must(device.Detach(w.context(), disk, patience))
@@ -113,6 +116,15 @@ func TestRecordLostAfterUnmount(t *testing.T) {
 			w.wantNothingLeft()
 		})
 	}
+}
+
+// The staging path is already empty, and a target still shows the volume.
+func TestRecordLostAfterUnmount(t *testing.T) {
+	lostAfterUnmount(t, backends.SingleNodeMultiWriter,
+		func(w *world, staging node.StageRequest, publishing node.PublishRequest) {
+			w.refusesToUnstage(staging, publishing.TargetPath, true)
+			w.unpublish(publishing)
+		})
 }
 
 // placeOf returns where a staged volume shows.
