@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -443,6 +444,74 @@ func TestLedgerAfterARestartOfTheMachine(t *testing.T) {
 	w.unstage(staging)
 	w.must(os.Remove(w.path("state", "garbage.json.unreadable")))
 	w.wantNothingLeft()
+}
+
+// The record of a volume cannot be read, as after an I/O error. The service starts, and serves all other volumes. The
+// volume itself can be unpublished, and all else once the record can be read.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	w.directory("v")
+	w.directory("other")
+	staging, publishing := w.stageRequest("v"), w.publishRequest("v")
+	w.stage(staging)
+	w.publish(publishing)
+	record, mend := w.hideRecord()
+	for range 2 {
+		w.want(w.service.Stage(w.context(), staging), backends.Unavailable, record, "mend the disk")
+		w.want(w.service.Publish(w.context(), publishing), backends.Unavailable, record)
+		w.want(w.service.Unstage(w.context(), "v", staging.StagingPath), backends.Unavailable, record)
+		w.want(w.service.CheckUnused(w.context(), "v"), backends.Unavailable, record)
+	}
+	if used := w.service.InUse(w.context(), "v"); !strings.Contains(used, record) {
+		t.Errorf("the use of the volume is %q", used)
+	}
+	w.stage(w.stageRequest("other"))
+	w.unstage(w.stageRequest("other"))
+	w.unpublish(publishing)
+	mend()
+	w.unstage(staging)
+	w.wantNothingLeft()
+}
+
+// hideRecord makes the only record of the node unreadable and restarts the service. mend undoes that.
+func (w *world) hideRecord() (record string, mend func()) {
+	w.Helper()
+	records, err := filepath.Glob(w.path("state", "*.json"))
+	w.must(err)
+	if len(records) != 1 {
+		w.Fatalf("the records are %v", records)
+	}
+	record = records[0]
+	w.must(os.Rename(record, record+".kept"))
+	w.must(os.Symlink(record, record))
+	w.restart()
+	return record, func() {
+		w.Helper()
+		w.must(os.Remove(record))
+		w.must(os.Rename(record+".kept", record))
+	}
+}
+
+// A volume without a record is unstaged at the path of another one whose record cannot be read. That one stays.
+func TestUnstageOfWhatIsUnknown(t *testing.T) {
+	for _, kind := range []backends.AccessType{backends.Mount, backends.Block} {
+		w := newWorld(t)
+		w.image("v", 16)
+		w.directory("other")
+		staging, elsewhere := w.stageRequest("v"), w.stageRequest("other")
+		staging.Use.Type = kind
+		w.stage(staging)
+		record, mend := w.hideRecord()
+		for range 2 {
+			w.want(w.service.Unstage(w.context(), "other", staging.StagingPath), backends.Unavailable, record,
+				w.placeOf(staging))
+			w.stage(elsewhere)
+		}
+		w.unstage(elsewhere)
+		mend()
+		w.unstage(staging)
+		w.wantNothingLeft()
+	}
 }
 
 // After an operator moves a raw volume's image while it is staged, unstaging still frees the loop device.

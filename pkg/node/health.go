@@ -37,6 +37,9 @@ func (s *Service) Health(ctx context.Context, volume, publishPath, stagingPath s
 
 func (s *Service) examine(ctx context.Context, volume, publishPath,
 	stagingPath string) ([]backends.HealthIssue, error) {
+	if err := s.known(ctx, volume); err != nil {
+		return nil, err
+	}
 	record, failed := s.ledger.Get(volume), s.failures.of(volume)
 	if record.Empty() && len(failed) == 0 {
 		return nil, backends.Errorf(backends.NotFound, "it is neither staged nor published on this node")

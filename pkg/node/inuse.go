@@ -14,8 +14,12 @@ import (
 // comes back when the process restarts. CheckUnused is for a controller in the same process, whose backend may not know
 // of the use. The caller holds the volume's lock, so that no use begins before the volume is deleted.
 //
-// Kinds: InUse, naming the places; Busy when work on the volume has not ended by the end of the context.
+// Kinds: InUse, naming the places; Busy when work on the volume has not ended by the end of the context; Unavailable
+// while its record cannot be read.
 func (s *Service) CheckUnused(ctx context.Context, volume string) error {
+	if err := s.known(ctx, volume); err != nil {
+		return failed("delete", volume, err)
+	}
 	record := s.ledger.Get(volume)
 	if record.Empty() {
 		return nil
@@ -38,6 +42,9 @@ func (s *Service) CheckUnused(ctx context.Context, volume string) error {
 // not in use. A use that begins during the call may be missing. The backend, which must be a Releaser, is asked, too:
 // its note of the use stays if this node's records are lost. InUse changes nothing, and needs no lock.
 func (s *Service) InUse(ctx context.Context, volume string) string {
+	if err := s.known(ctx, volume); err != nil {
+		return "this cannot be told: " + err.Error()
+	}
 	places := s.placesOf(ctx, s.ledger.Get(volume))
 	if len(places) == 0 && s.features.Release.Used(ctx, volume) {
 		return "the storage notes it as in use, or cannot tell now; there is no record of where: if nothing on the " +

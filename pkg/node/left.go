@@ -100,16 +100,22 @@ func unlessUnmounted(ctx context.Context, target string, err error) error {
 
 // StaysStaged makes a refusal to stage non-final as Stage does. It is for a request that did not reach Stage.
 func (s *Service) StaysStaged(ctx context.Context, volume, stagingPath string, err error) error {
+	ctx = s.calls.With(ctx)
+	if unknown := s.known(ctx, volume); unknown != nil && err != nil {
+		return backends.Errorf(unfinished(kindOf(err)), "%w; it may be staged: %w", err, unknown)
+	}
 	st := &staging{service: s, request: StageRequest{Volume: volume, StagingPath: filepath.Clean(stagingPath)}}
-	return st.staysStaged(s.calls.With(ctx), err)
+	return st.staysStaged(ctx, err)
 }
 
 // StaysPublished makes a refusal of a request to publish non-final if the volume is recorded at the target, in whatever
 // way, and something is mounted there.
 func (s *Service) StaysPublished(ctx context.Context, volume, targetPath string, err error) error {
-	left, recorded := s.ledger.Get(volume).Publication(filepath.Clean(targetPath))
-	if err == nil || !recorded {
+	ctx, target := s.calls.With(ctx), filepath.Clean(targetPath)
+	unknown := s.known(ctx, volume)
+	_, recorded := s.ledger.Get(volume).Publication(target)
+	if err == nil || unknown == nil && !recorded {
 		return err
 	}
-	return unlessUnmounted(s.calls.With(ctx), left.Target, err)
+	return unlessUnmounted(ctx, target, err)
 }

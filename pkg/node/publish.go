@@ -49,6 +49,9 @@ func publishPhases() []phase[*publishing] {
 // continues in the background.
 func (s *Service) Publish(ctx context.Context, request PublishRequest) error {
 	err := s.act(ctx, "publish", request.Volume, func(ctx context.Context) error {
+		if err := s.known(ctx, request.Volume); err != nil {
+			return err
+		}
 		p := &publishing{service: s, request: request, record: s.ledger.Get(request.Volume)}
 		return p.staysPublished(ctx, runPhases(ctx, p, publishPhases()))
 	})

@@ -3,6 +3,7 @@ package node
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -128,13 +129,42 @@ func (s *Service) GivenUp() int { return s.calls.GivenUp() }
 
 // tell logs what the ledger held.
 func tell(ctx context.Context, log *slog.Logger, report ledger.Report) {
+	tellAside(ctx, log, report)
+	for _, why := range report.Unread {
+		log.ErrorContext(ctx, "records of volumes cannot be read now: their volumes may be in use, and cannot be staged, "+
+			"published or unstaged until the records can be read", "error", why)
+	}
+	log.InfoContext(ctx, "loaded the records of volumes on this node", "volumes", report.Loaded, "stale", report.Stale,
+		"unreadable", len(report.SetAside), "unread", len(report.Unread))
+}
+
+func tellAside(ctx context.Context, log *slog.Logger, report ledger.Report) {
 	for _, aside := range report.SetAside {
 		log.WarnContext(ctx, "a record of a volume cannot be read and was set aside; what is left of the volume is found "+
 			"again when it is next staged or unstaged",
 			"path", aside.Path, "reason", aside.Reason)
 	}
-	log.InfoContext(ctx, "loaded the records of volumes on this node", "volumes", report.Loaded, "stale", report.Stale,
-		"unreadable", len(report.SetAside))
+}
+
+// known fails while the record of a volume cannot be read. Unpublish needs no record. What was read is told and
+// scheduled even after the call was given up: no other call reads it again. Kinds: Unavailable.
+func (s *Service) known(ctx context.Context, volume string) error {
+	if s.ledger.Unread(volume) == nil {
+		return nil
+	}
+	call := deadline.Call{Name: fmt.Sprintf("reading the record of volume %q", volume)}
+	return deadline.Run(s.calls.With(ctx), call, func(ctx context.Context) error {
+		report, err := s.ledger.Known(ctx, volume)
+		if report.All {
+			tell(ctx, s.log, report)
+		} else {
+			tellAside(ctx, s.log, report)
+		}
+		if err == nil || report.All {
+			s.scheduleTrims()
+		}
+		return err
+	})
 }
 
 // Info describes this node. Kinds: as backends.Limiter and backends.Locator.

@@ -52,6 +52,9 @@ func (s *Service) locate(ctx context.Context, volume, path string) (shown, error
 // there that may be the volume, and when it is raw, has a record without the path, and the kernel does not say whether
 // it shows there.
 func (s *Service) recorded(ctx context.Context, volume, path string) (shown, error) {
+	if err := s.known(ctx, volume); err != nil {
+		return shown{}, err
+	}
 	record := s.ledger.Get(volume)
 	if place, ok := placeIn(record, path); ok {
 		return shown{place: place, staged: *record.Staged}, nil

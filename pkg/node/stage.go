@@ -86,6 +86,9 @@ func devicePlace(stagingPath string) string { return filepath.Join(stagingPath, 
 func (s *Service) Stage(ctx context.Context, request StageRequest) error {
 	var cause atomic.Pointer[error] // known before the cleanup, which may take longer than there is time
 	err := s.act(ctx, "stage", request.Volume, func(ctx context.Context) error {
+		if err := s.known(ctx, request.Volume); err != nil {
+			return err
+		}
 		resume, err := s.pauseTrim(ctx, request.Volume)
 		if err != nil {
 			return err

@@ -42,8 +42,13 @@ func (s *Service) resumeTrims() {
 		s.now = time.Now
 	}
 	s.trims.Prune(s.now())
+	s.scheduleTrims()
+}
+
+// scheduleTrims schedules the volumes whose records were read just now, and changes nothing for others.
+func (s *Service) scheduleTrims() {
 	for _, record := range s.ledger.Records() {
-		s.scheduleTrim(record)
+		s.scheduleTrim(s.ledger.Get(record.Volume)) // It may have been unstaged meanwhile.
 	}
 }
 

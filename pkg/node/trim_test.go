@@ -198,3 +198,24 @@ func TestTrimIsRememberedOverUnstage(t *testing.T) {
 	w.unstage(request)
 	w.wantNothingLeft()
 }
+
+// A volume whose record is read late is trimmed again, whatever call reads it.
+func TestTrimAfterALateRecord(t *testing.T) {
+	w := newWorld(t)
+	w.clock = &clock{now: time.Now()}
+	w.restart()
+	image, request := w.image("v", 64), w.stageRequest("v")
+	request.Settings.FSTrimInterval = params.Duration(day)
+	w.stage(request)
+	_, mend := w.hideRecord()
+	mend()
+	w.writeAndDelete(request.StagingPath)
+	before := w.space(image)
+	_ = w.service.InUse(w.context(), "v")
+	w.pass(day)
+	if !w.trimmed(image, before) {
+		t.Errorf("the image takes %d bytes before and %d after", before, w.space(image))
+	}
+	w.unstage(request)
+	w.wantNothingLeft()
+}

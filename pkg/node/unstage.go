@@ -25,6 +25,7 @@ func unstagePhases() []phase[*unstaging] {
 	return []phase[*unstaging]{
 		{"published", (*unstaging).checkUnpublished},
 		{"work", (*unstaging).endWork},
+		{"find", (*unstaging).checkOwner},
 		{"find", (*unstaging).find},
 		{"published", (*unstaging).checkShown},
 		{"clear", (*unstaging).clear},
@@ -37,7 +38,7 @@ func unstagePhases() []phase[*unstaging] {
 //
 // Kinds: Invalid for a path that is not absolute; InUse, naming the targets, while the volume is published, and while
 // something else uses it; Busy while the background work of Stage, which is told to stop, has not ended; Unavailable
-// when the context ended.
+// when the context ended, and while a record cannot be read: that of the volume, or one that may be of what is mounted.
 func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error {
 	path, err := safepath.Absolute(stagingPath)
 	if err != nil {
@@ -50,6 +51,9 @@ func (s *Service) Unstage(ctx context.Context, volume, stagingPath string) error
 		return nil
 	}
 	return s.act(ctx, "unstage", volume, func(ctx context.Context) error {
+		if err := s.known(ctx, volume); err != nil {
+			return err
+		}
 		resume, err := s.pauseTrim(ctx, volume)
 		if err != nil {
 			return err
@@ -94,6 +98,25 @@ func (s *Service) livePublications(ctx context.Context, record ledger.Record) (l
 // Unstaging a network filesystem does not: its other mounts keep working.
 func (s *Service) frees(source ledger.Source) bool {
 	return s.features.Release != nil || source.Kind == ledger.Device
+}
+
+// checkOwner refuses if something is mounted that no record says is this volume's, while a record cannot be read: it
+// may be the volume of that record. Kinds: Unavailable.
+func (un *unstaging) checkOwner(ctx context.Context) error {
+	staged, unknown := un.record.Staged, un.service.ledger.Unknown()
+	if unknown == nil || staged != nil && staged.Path == un.path {
+		return nil
+	}
+	for _, place := range []string{un.path, devicePlace(un.path)} {
+		mounted, err := mount.Mounted(ctx, place)
+		if err != nil {
+			return err
+		}
+		if mounted {
+			return backends.Errorf(backends.Unavailable, "what is mounted at %s may be another volume: %w", place, unknown)
+		}
+	}
+	return nil
 }
 
 // find determines what to take down: the staging that is recorded at the path, or else what a call whose record is lost

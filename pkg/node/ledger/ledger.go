@@ -14,6 +14,9 @@ type Ledger struct {
 	mu      sync.Mutex
 	entries map[string]entry
 	owners  map[string]string // path -> volume
+	unread  unread
+
+	reading sync.Mutex // held while unread records are read again
 
 	tidying sync.Mutex      // held while files in left are removed
 	left    map[string]bool // volumes without a record whose file could not be removed yet
@@ -25,7 +28,7 @@ type entry struct {
 	length int64
 }
 
-// Get returns the record of a volume; an empty record for an unknown volume.
+// Get returns the record of a volume; an empty record for an unknown volume. While Known fails, the record is unknown.
 func (l *Ledger) Get(volume string) Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +159,7 @@ func (l *Ledger) exchange(gone, record Record, length int64) {
 	l.enter(record, length)
 }
 
-// enter adds a record. l.mu is held, or l is not shared yet.
+// enter adds a record. l.mu is held.
 func (l *Ledger) enter(record Record, length int64) {
 	l.entries[record.Volume] = entry{record, length}
 	for _, path := range record.Paths() {

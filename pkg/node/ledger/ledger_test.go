@@ -183,20 +183,109 @@ func TestOpenReadsWhatItKnows(t *testing.T) {
 	}
 }
 
-// A record that cannot be read this time is not set aside: its volume may be in use.
-func TestOpenNeedsEachRecord(t *testing.T) {
+// wantUnknown checks that the record of a volume is unknown, because a path cannot be read.
+func wantUnknown(t *testing.T, l *Ledger, volume, path string) {
+	t.Helper()
+	if _, err := l.Known(t.Context(), volume); !backends.Is(err, backends.Unavailable) ||
+		!strings.Contains(err.Error(), path) {
+		t.Errorf("%q while it cannot be read: got %v, want Unavailable with %s", volume, err, path)
+	}
+	if got := l.Get(volume); !got.Empty() {
+		t.Errorf("%q while it cannot be read: the record is %+v", volume, got)
+	}
+}
+
+// wantKnown checks that the record of a volume is known.
+func wantKnown(t *testing.T, l *Ledger, want Record) {
+	t.Helper()
+	if _, err := l.Known(t.Context(), want.Volume); err != nil || !reflect.DeepEqual(l.Get(want.Volume), want) {
+		t.Errorf("%q: the record is %+v (%v), want %+v", want.Volume, l.Get(want.Volume), err, want)
+	}
+}
+
+// A record that cannot be read this time is not set aside: its volume may be in use. All other volumes are served, and
+// that one is once its record can be read, or was removed by hand.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	for _, removed := range []bool{false, true} {
+		dir := t.TempDir()
+		before, _ := open(t, dir, "now")
+		put(t, before, sample("a"))
+		put(t, before, sample("b"))
+		path := before.store.path("a")
+		if err := errors.Join(os.Rename(path, path+".kept"), os.Symlink(path, path)); err != nil { // to itself
+			t.Fatal(err)
+		}
+		l, report := open(t, dir, "now")
+		if len(report.Unread) != 1 || report.SetAside != nil || report.Loaded != 1 {
+			t.Errorf("the start found %+v", report)
+		}
+		for range 2 {
+			wantUnknown(t, l, "a", path)
+			wantKnown(t, l, sample("b"))
+		}
+		put(t, l, Record{Volume: "b"})
+		want, err := Record{Volume: "a"}, os.Remove(path)
+		if !removed {
+			want, err = sample("a"), errors.Join(err, os.Rename(path+".kept", path))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantKnown(t, l, want)
+		put(t, l, Record{Volume: "a"})
+		wantKnown(t, l, Record{Volume: "a"})
+	}
+}
+
+// A record that is no record after all is set aside when it can be read.
+func TestRecordThatIsReadLate(t *testing.T) {
 	dir := t.TempDir()
-	l, _ := open(t, dir, "now")
-	path := l.store.path("a")
-	if err := os.Symlink(filepath.Base(path), path); err != nil { // to itself
+	path := filepath.Join(dir, stem("a")+recordEnding)
+	if err := os.Symlink(path, path); err != nil { // to itself
 		t.Fatal(err)
 	}
-	if _, _, err := Open(t.Context(), dir, "now", nil); !backends.Is(err, backends.Unavailable) ||
-		!strings.Contains(err.Error(), path) {
-		t.Errorf("a ledger with a record that cannot be read: %v", err)
+	l, _ := open(t, dir, "now")
+	wantUnknown(t, l, "a", path)
+	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("{"), 0o600)); err != nil {
+		t.Fatal(err)
 	}
-	if _, err := os.Lstat(path); err != nil {
-		t.Errorf("the record is no longer there: %v", err)
+	if report, err := l.Known(t.Context(), "a"); err != nil || len(report.SetAside) != 1 {
+		t.Errorf("got %+v, %v, want one file set aside", report, err)
+	}
+	wantKnown(t, l, Record{Volume: "a"})
+}
+
+// While its record could not be read, a volume was unpublished, and another one published at the target. Then the
+// record counts without that target, and so it does after a restart. It is refused if its staging path has another
+// owner.
+func TestLateRecordWithAnothersPath(t *testing.T) {
+	for _, staged := range []bool{false, true} {
+		dir := t.TempDir()
+		before, _ := open(t, dir, "now")
+		late, other := sample("a").WithPublication(Publication{Target: "/target/kept"}), sample("b")
+		put(t, before, late)
+		path := before.store.path("a")
+		if err := errors.Join(os.Rename(path, path+".kept"), os.Symlink(path, path)); err != nil { // to itself
+			t.Fatal(err)
+		}
+		l, _ := open(t, dir, "now")
+		want := late.WithoutPublication(late.Published[0].Target)
+		other.Published[0].Target = late.Published[0].Target
+		if staged {
+			other.Staged.Path, want = late.Staged.Path, Record{Volume: "a"}
+		}
+		put(t, l, other)
+		if err := errors.Join(os.Remove(path), os.Rename(path+".kept", path)); err != nil {
+			t.Fatal(err)
+		}
+		wantKnown(t, l, want)
+		wantKnown(t, l, other)
+		l, report := open(t, dir, "now")
+		wantKnown(t, l, want)
+		wantKnown(t, l, other)
+		if len(report.SetAside) != 0 {
+			t.Errorf("the restart found %+v", report)
+		}
 	}
 }
 

@@ -17,13 +17,16 @@ import (
 // bootIDPath holds a random number that the kernel generates at each boot (random(4)).
 const bootIDPath = "/proc/sys/kernel/random/boot_id"
 
-// Report is what Open found.
+// Report is what Open or Known found.
 type Report struct {
-	Loaded int // records that are valid
-	Stale  int // records of an earlier boot, removed
+	All    bool // the whole ledger was read, apart from Unread
+	Loaded int  // records that are valid
+	Stale  int  // records of an earlier boot, removed
 	// SetAside lists files that could not be read as records, with the reason. They were renamed for inspection, if that
 	// was possible. Their volumes count as unknown.
 	SetAside []SetAside
+	// Unread lists why records could not be read. Their volumes are unknown until Known has read them.
+	Unread []error
 }
 
 // SetAside is a file that is not a valid record.
@@ -42,38 +45,51 @@ func BootID() (string, error) {
 }
 
 // Open loads the ledger in a directory that only the driver uses, and creates it if necessary. Records of another boot
-// are removed. A record for which the disk has no room goes to the spare room, unless that is nil. Kinds: Unavailable
-// when the directory, a file in it or the spare room cannot be read.
+// are removed. A record for which the disk has no room goes to the spare room, unless that is nil. A file that cannot
+// be read concerns only its volume, and an unreadable spare room all volumes (Known). Kinds: Unavailable when the
+// directory cannot be read.
 func Open(ctx context.Context, dir, boot string, room *spare.Room) (*Ledger, Report, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot make the ledger's directory: %w", err)
 	}
-	files, err := list(dir)
-	if err != nil {
-		return nil, Report{}, backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
-	}
 	l := &Ledger{
 		store: store{dir, boot, room}, entries: map[string]entry{}, owners: map[string]string{}, left: map[string]bool{},
+		unread: unread{files: map[string]error{}},
 	}
 	var report Report
-	later, err := l.loadRoom(&report)
-	if err != nil {
+	if err := l.loadAll(ctx, &report); err != nil {
 		return nil, Report{}, err
+	}
+	dropAsides(dir, report.SetAside)
+	return l, report, nil
+}
+
+// loadAll reads the spare room, and then the files of the directory. Without the room the files mean nothing, because
+// they may be older. Kinds: Unavailable when the directory cannot be read, or the context ends.
+func (l *Ledger) loadAll(ctx context.Context, report *Report) error {
+	files, err := list(l.store.dir)
+	if err != nil {
+		return backends.Errorf(backends.Unavailable, "cannot read the ledger's directory: %w", err)
+	}
+	later, err := l.loadRoom(report)
+	if err != nil {
+		report.Unread = append(report.Unread, err)
+		l.noteRoom(err)
+		return nil
 	}
 	for _, path := range files {
 		if err := ctx.Err(); err != nil {
-			return nil, Report{}, backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
+			err = backends.Errorf(backends.Unavailable, "loading the ledger was cut short: %w", err)
+			l.noteRoom(err) // until all is read
+			return err
 		}
-		if later[path] {
-			continue
-		}
-		if err := l.load(path, &report); err != nil {
-			return nil, Report{}, err
+		if !later[path] {
+			l.load(path, report, l.take)
 		}
 	}
-	dropAsides(dir, report.SetAside)
-	report.Loaded = len(l.entries)
-	return l, report, nil
+	report.All, report.Loaded = true, l.Volumes()
+	l.noteRoom(nil)
+	return nil
 }
 
 // asidesKept is how many files that were set aside stay for inspection: each may have longest bytes.
@@ -115,35 +131,32 @@ func list(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// load reads one file of the directory, or removes it. A file that cannot be removed, on a disk that takes no writes,
-// does no harm: it counts for nothing, and the next record of its volume replaces it. A file that cannot be read may
-// say that its volume is in use. Kinds: Unavailable then.
-func (l *Ledger) load(path string, report *Report) error {
+// load reads one file of the directory for take, or removes it. A file that cannot be removed, on a disk that takes no
+// writes, does no harm: it counts for nothing, and the next record of its volume replaces it.
+func (l *Ledger) load(path string, report *Report, take func(record Record, length int64) error) {
 	switch filepath.Ext(path) {
 	case tempEnding:
 		_ = os.Remove(path) // see above
-		return nil
+		return
 	case recordEnding:
 	default:
-		return nil
+		return
 	}
 	record, length, err := l.store.read(path)
 	if err == nil {
-		err = l.clash(record)
+		err = take(record, length)
 	}
+	unknown := unreadFile(path, err)
 	switch {
-	case errors.Is(err, errUnread):
-		return backends.Errorf(backends.Unavailable, "the record %s of a volume: %w: mend the disk, or remove the file if "+
-			"nothing uses the volume", path, err)
+	case unknown != nil:
+		report.Unread = append(report.Unread, unknown)
 	case errors.Is(err, errOtherBoot):
 		report.Stale++
 		_ = os.Remove(path) // see above
-	case err != nil:
+	case err != nil && !errors.Is(err, errUnread): // not gone meanwhile
 		report.SetAside = append(report.SetAside, setAside(path, err))
-	default:
-		l.enter(record, length)
 	}
-	return nil
+	l.noteFile(path, unknown)
 }
 
 // loadRoom reads the records in the spare room, and returns the files of their volumes. These files are older, and may
@@ -158,11 +171,10 @@ func (l *Ledger) loadRoom(report *Report) (later map[string]bool, err error) {
 		path := l.store.path(volume)
 		record, err := l.store.decode(path, line)
 		if err == nil {
-			err = l.clash(record)
+			err = l.take(record, longest)
 		}
 		switch {
 		case err == nil:
-			l.enter(record, longest)
 			later[path] = true
 			continue
 		case errors.Is(err, errOtherBoot):
@@ -176,10 +188,21 @@ func (l *Ledger) loadRoom(report *Report) (later map[string]bool, err error) {
 	return later, nil
 }
 
-// clash refuses a record with a path that another record has, which no ledger writes.
+// take adds a record that was read, unless another one has one of its paths.
+func (l *Ledger) take(record Record, length int64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := l.clash(record); err != nil {
+		return err
+	}
+	l.enter(record, length)
+	return nil
+}
+
+// clash refuses a record with a path that another record has, which no ledger writes. l.mu is held.
 func (l *Ledger) clash(record Record) error {
 	for _, path := range record.Paths() {
-		if owner := l.owners[path]; owner != "" {
+		if owner := l.owners[path]; owner != "" && owner != record.Volume {
 			return fmt.Errorf("it claims %s, which volume %q claims too", path, owner)
 		}
 	}
