@@ -84,6 +84,15 @@ func (w *world) node(image string, readOnly bool) (path string) {
 	return path
 }
 
+// lent is node for a device whose write protection may change. The protection is lifted when the test ends, because a
+// loop device would keep it for its next image.
+func (w *world) lent(image string, readOnly bool) (path string) {
+	w.Helper()
+	path = w.node(image, readOnly)
+	w.Cleanup(func() { w.protect(path, false) })
+	return path
+}
+
 // protect sets the write protection of a device.
 func (w *world) protect(path string, on bool) {
 	w.Helper()
@@ -184,8 +193,7 @@ func TestReadOnlyNeverWrites(t *testing.T) {
 					if form == "image" {
 						w.shelf.sources["v"] = backends.Device{Path: image, Image: true}
 					} else {
-						device = w.node(image, form == "protected device")
-						t.Cleanup(func() { w.protect(device, false) })
+						device = w.lent(image, form == "protected device")
 					}
 					before := checksum(t, image)
 					request.Use.Mode, publish.Use.Mode = backends.MultiNodeReaderOnly, backends.MultiNodeReaderOnly
@@ -251,8 +259,7 @@ func uncleanIsRefused(t *testing.T, fsType, form string) {
 	image := w.crashed(fsType)
 	w.shelf.sources["v"] = backends.Device{Path: image, Image: true}
 	if form == "device" {
-		path := w.node(image, false)
-		t.Cleanup(func() { w.protect(path, false) })
+		w.lent(image, false)
 	}
 	before := checksum(t, image)
 	request := w.stageRequest("v")
@@ -340,8 +347,7 @@ func TestRefusalLeavesNoProtection(t *testing.T) {
 				w := newWorld(t)
 				request := w.stageRequest("v")
 				request.Use.Mode = backends.MultiNodeReaderOnly
-				path := w.node(prepare(w, &request), protected)
-				t.Cleanup(func() { w.protect(path, false) })
+				path := w.lent(prepare(w, &request), protected)
 				if err := w.service.Stage(w.context(), request); err == nil {
 					t.Fatal("it was staged: the test is wrong")
 				} else {
@@ -385,8 +391,7 @@ func frozenIsShown(w *world, fsType string) {
 func TestWriteProtectedDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.unmounted("ext4")
-	path := w.node(image, true)
-	t.Cleanup(func() { w.protect(path, false) })
+	w.lent(image, true)
 	request := w.stageRequest("v")
 	w.stage(request)
 	w.write(filepath.Join(request.StagingPath, "new"), "new")
@@ -420,8 +425,7 @@ func TestReadOnlyBlock(t *testing.T) {
 			w := newWorld(t)
 			image := w.image("v", 16)
 			if form == "device" {
-				device := w.node(image, false)
-				t.Cleanup(func() { w.protect(device, false) })
+				w.lent(image, false)
 			}
 			request := w.stageRequest("v")
 			request.Use = node.Use{Type: backends.Block, Mode: backends.MultiNodeReaderOnly}

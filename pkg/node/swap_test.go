@@ -212,8 +212,7 @@ func TestLoopDeviceIsTakenAway(t *testing.T) {
 func TestProtectionOfAnotherDevice(t *testing.T) {
 	w := newWorld(t)
 	image := w.image("v", 16)
-	path := w.node(image, false)
-	t.Cleanup(func() { w.protect(path, false) }) // a loop device would keep it for its next image
+	path := w.lent(image, false)
 	staging := w.stageRequest("v")
 	staging.Use = node.Use{Type: backends.Block, Mode: backends.MultiNodeReaderOnly}
 	for _, other := range []bool{false, true} {
