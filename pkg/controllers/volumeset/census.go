@@ -45,11 +45,13 @@ type census struct {
 	ended *corev1.PersistentVolume
 	// listed holds the names of slots whose PersistentVolume is among the volumes.
 	listed map[string]bool
+	// expected holds the places of the other slots, by name.
+	expected map[string]place
 }
 
 // count returns the census of a set. Volumes are those that its selector matches.
 func count(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume) census {
-	c := census{listed: map[string]bool{}}
+	c := census{listed: map[string]bool{}, expected: map[string]place{}}
 	digest := templateDigest(set.Spec.Template)
 	there := make(map[string]bool, len(volumes))
 	for _, v := range volumes {
@@ -62,6 +64,7 @@ func count(set *v1alpha1.PersistentVolumeSet, volumes []*corev1.PersistentVolume
 			continue
 		}
 		c.slots++
+		c.expected[slot.Name] = slot.Segments
 	}
 	c.total = len(volumes) + c.slots
 	return c

@@ -53,14 +53,14 @@ func (p place) isAllowed(terms []corev1.TopologySelectorTerm) bool {
 
 // choose returns places for the given number of new volumes, or for fewer. Each is the least used place that has room.
 func choose(from, used []place, number int, room func(place) int) (chosen []place) {
-	left, uses := make([]int, len(from)), usesOf(from, used)
+	left, t := make([]int, len(from)), newTally(from, used)
 	for i, p := range from {
 		left[i] = room(p)
 	}
 	for range number {
 		best := -1
 		for i := range from {
-			if left[i] > 0 && (best < 0 || uses[i] < uses[best]) {
+			if left[i] > 0 && (best < 0 || t.uses[i] < t.uses[best]) {
 				best = i
 			}
 		}
@@ -68,37 +68,46 @@ func choose(from, used []place, number int, room func(place) int) (chosen []plac
 			return chosen
 		}
 		left[best]--
-		for i, p := range from {
-			if from[best].within(p) {
-				uses[i]++
-			}
-		}
+		t.add(from[best], 1)
 		chosen = append(chosen, from[best])
 	}
 	return chosen
 }
 
-// usesOf returns the number of volumes in each place. There may be ten thousand volumes and as many nodes, so a volume
-// is looked up by key. It is compared with all places only if the numbers of segments differ.
-func usesOf(from, volumes []place) []int {
-	uses, at, isEven := make([]int, len(from)), make(map[string]int, len(from)), true
+// tally counts the volumes in each of several places, which are distinct. There may be ten thousand volumes and as many
+// nodes, so a volume is looked up by key. It is compared with all places only if the numbers of segments differ.
+type tally struct {
+	from   []place
+	uses   []int          // volumes by place
+	at     map[string]int // the index of a place by its key
+	isEven bool           // whether all places have the same number of segments
+}
+
+// newTally returns a tally of the volumes in the places.
+func newTally(from, volumes []place) *tally {
+	t := &tally{from: from, uses: make([]int, len(from)), at: make(map[string]int, len(from)), isEven: len(from) > 0}
 	for i, p := range from {
-		at[p.key()], isEven = i, isEven && len(p) == len(from[0])
+		t.at[p.key()], t.isEven = i, t.isEven && len(p) == len(from[0])
 	}
 	for _, v := range volumes {
-		if isEven && len(from) > 0 && len(v) == len(from[0]) {
-			if i, ok := at[v.key()]; ok {
-				uses[i]++
-			}
-			continue
+		t.add(v, 1)
+	}
+	return t
+}
+
+// add adds a number of volumes of place v to each place that they are in.
+func (t *tally) add(v place, number int) {
+	if t.isEven && len(v) == len(t.from[0]) {
+		if i, ok := t.at[v.key()]; ok {
+			t.uses[i] += number
 		}
-		for i, p := range from {
-			if v.within(p) {
-				uses[i]++
-			}
+		return
+	}
+	for i, p := range t.from {
+		if v.within(p) {
+			t.uses[i] += number
 		}
 	}
-	return uses
 }
 
 // within reports whether a volume of place p is one of place q.
@@ -124,16 +133,6 @@ func placeOf(v *corev1.PersistentVolume) place {
 		}
 	}
 	return p
-}
-
-// used returns the places of the volumes that have no claim and are not being deleted.
-func used(volumes []*corev1.PersistentVolume) (all []place) {
-	for _, v := range volumes {
-		if v.Spec.ClaimRef == nil && v.DeletionTimestamp == nil {
-			all = append(all, placeOf(v))
-		}
-	}
-	return all
 }
 
 // affinity returns the node affinity of a volume that is reachable from these places. It returns nil if the list is

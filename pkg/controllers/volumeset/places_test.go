@@ -9,7 +9,7 @@ import (
 	storagev1 "k8s.io/api/storage/v1"
 )
 
-// TestUses compares usesOf with a comparison of each volume with each place, including places with different segments.
+// TestUses compares a tally with a comparison of each volume with each place, including places with different segments.
 func TestUses(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 0)) // A seed repeats a run.
 	some := func(number int, isEven bool) (all []place) {
@@ -31,7 +31,7 @@ func TestUses(t *testing.T) {
 		if random.IntN(9) == 0 {
 			from = []place{nil} // anywhere
 		}
-		for i, got := range usesOf(from, used) {
+		for i, got := range newTally(from, used).uses {
 			want := 0
 			for _, v := range used {
 				if v.within(from[i]) {

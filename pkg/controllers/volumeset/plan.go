@@ -37,11 +37,11 @@ func plan(set *v1alpha1.PersistentVolumeSet, c census, slots int, due bool) acti
 	}
 	switch {
 	case c.total-c.leaving > maximum:
-		a.remove = c.first(set, c.total-c.leaving-maximum, alike)
+		a.remove = c.first(c.total-c.leaving-maximum, alike)
 	case missing <= 0: // Claims of the template cannot use obsolete volumes.
-		a.remove = c.first(set, c.obsolete+surplus, outdatedFirst(set))
+		a.remove = c.first(c.obsolete+surplus, outdatedFirst(set))
 	case c.outdated > 0 && c.slots == 0 && c.leaving == 0 && c.total >= maximum:
-		a.remove = c.first(set, 1, outdatedFirst(set)) // This makes room for its successor.
+		a.remove = c.first(1, outdatedFirst(set)) // This makes room for its successor.
 	}
 	return a
 }

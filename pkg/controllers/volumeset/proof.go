@@ -52,6 +52,7 @@ func (o *round) end(name string) {
 		return
 	}
 	o.ended[name] = true
+	delete(o.census.expected, name)
 	if !o.census.listed[name] {
 		o.census.slots, o.census.total = o.census.slots-1, o.census.total-1
 	}

@@ -15,18 +15,18 @@ type ranking func(v *corev1.PersistentVolume) int
 // first returns the removable volumes to delete first, at most the given number. Those of a lower rank come first.
 // Within a rank, each volume is from a place that then has the most unbound volumes: a new volume is placed where there
 // are the fewest, and a deletion must not undo that. If several places have the most, the largest volume goes.
-func (c *census) first(set *v1alpha1.PersistentVolumeSet, number int, rank ranking) []*corev1.PersistentVolume {
+func (c *census) first(number int, rank ranking) []*corev1.PersistentVolume {
 	if number <= 0 {
 		return nil
 	}
 	sorted := slices.SortedFunc(slices.Values(c.removable), func(a, b *corev1.PersistentVolume) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), bySize(a, b))
 	})
-	left, level := c.spread(set), make(map[*corev1.PersistentVolume]int, len(sorted))
+	left, level := c.spread(), make(map[*corev1.PersistentVolume]int, len(sorted))
 	for _, v := range sorted { // A volume's level is the number of volumes in its place when its turn comes.
-		key := placeOf(v).key()
-		level[v] = left[key]
-		left[key]--
+		p := placeOf(v)
+		level[v] = left.in(p)
+		left.add(p, -1)
 	}
 	slices.SortStableFunc(sorted, func(a, b *corev1.PersistentVolume) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(level[b], level[a]))
@@ -34,19 +34,55 @@ func (c *census) first(set *v1alpha1.PersistentVolumeSet, number int, rank ranki
 	return sorted[:min(number, len(sorted))]
 }
 
-// spread returns the number of unbound volumes in each place, by the place's key. It includes slots, whose volumes are
-// expected there.
-func (c *census) spread(set *v1alpha1.PersistentVolumeSet) map[string]int {
-	uses := map[string]int{}
-	for _, v := range c.unclaimed {
-		uses[placeOf(v).key()]++
-	}
-	for _, slot := range set.Status.Slots {
-		if !c.listed[slot.Name] {
-			uses[place(slot.Segments).key()]++
+// spread counts unbound volumes in the places of the removable ones. Volumes that are reachable from everywhere are a
+// place of their own.
+type spread struct {
+	places     *tally
+	everywhere int
+}
+
+// spread returns the spread of the unbound volumes, counted as when places for new ones are chosen.
+func (c *census) spread() *spread {
+	var from []place
+	known := map[string]bool{}
+	for _, v := range c.removable {
+		if p := placeOf(v); len(p) > 0 && !known[p.key()] {
+			known[p.key()], from = true, append(from, p)
 		}
 	}
-	return uses
+	s := &spread{places: newTally(from, nil)}
+	for _, p := range c.occupied() {
+		s.add(p, 1)
+	}
+	return s
+}
+
+// in returns the number of volumes in the place of a removable volume.
+func (s *spread) in(p place) int {
+	if len(p) == 0 {
+		return s.everywhere
+	}
+	return s.places.uses[s.places.at[p.key()]]
+}
+
+func (s *spread) add(p place, number int) {
+	if len(p) == 0 {
+		s.everywhere += number
+		return
+	}
+	s.places.add(p, number)
+}
+
+// occupied returns the places of the unbound volumes, and of the slots whose volumes are expected there. A slot whose
+// PersistentVolume is there counts with that.
+func (c *census) occupied() (all []place) {
+	for _, v := range c.unclaimed {
+		all = append(all, placeOf(v))
+	}
+	for _, p := range c.expected {
+		all = append(all, p)
+	}
+	return all
 }
 
 // bySize sorts the largest volumes first, and the oldest first among equals.

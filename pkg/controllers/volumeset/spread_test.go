@@ -28,6 +28,38 @@ func slotIn(zone string) func(*v1alpha1.PersistentVolumeSet) {
 	}
 }
 
+// TestSpreadOverUnevenPlaces checks that a volume for a whole zone, and one for a node in it, count in that zone, as
+// when places for new volumes are chosen.
+func TestSpreadOverUnevenPlaces(t *testing.T) {
+	set := newSet(0, 2)
+	volumes := described(t, set, "a:available b:available c:available:2Gi")
+	for i, segments := range []place{{"zone": "x"}, {"zone": "x", "node": "1"}, {"zone": "y", "node": "2"}} {
+		volumes[i].Spec.NodeAffinity = affinity([]map[string]string{segments})
+	}
+	if remove := plan(set, count(set, volumes), 4, false).remove; len(remove) != 1 || remove[0].Name != "a" {
+		t.Errorf("it removes %v, want a: its zone has the most", remove)
+	}
+}
+
+// TestOccupied checks that each unbound volume counts once where new ones are placed, whether or not its slot is still
+// there, and that a bound volume does not count.
+func TestOccupied(t *testing.T) {
+	set := newSet(0, 4, making("listed"), making("bound"), making("expected"))
+	for i, zone := range []string{"x", "x", "y"} {
+		set.Status.Slots[i].Segments = map[string]string{"zone": zone}
+	}
+	c := count(set, inZones(described(t, set, "listed:available bound:bound other:available"), "xxz"))
+	o := &round{set: set, census: c, ended: map[string]bool{}}
+	from := []place{{"zone": "x"}, {"zone": "y"}, {"zone": "z"}}
+	if got := newTally(from, o.census.occupied()).uses; !slices.Equal(got, []int{1, 1, 1}) {
+		t.Errorf("in x, y and z are %v volumes, want one each", got)
+	}
+	o.end("expected")
+	if got := newTally(from, o.census.occupied()).uses; !slices.Equal(got, []int{1, 0, 1}) {
+		t.Errorf("after a slot ended, in x, y and z are %v volumes, want none in y", got)
+	}
+}
+
 // TestSpread checks that deletions leave the unbound volumes spread over the zones, and delete the largest first as far
 // as that allows.
 func TestSpread(t *testing.T) {

@@ -69,16 +69,10 @@ func (r *reconciler) locate(ctx context.Context, o *round) error {
 		from = []place{nil} // anywhere
 	}
 	r.filler.keep(o.set.Name, from)
-	taken := used(o.volumes)
-	for _, slot := range o.set.Status.Slots {
-		if !o.ended[slot.Name] {
-			taken = append(taken, slot.Segments)
-		}
-	}
 	failed, now := r.filler.failuresOf(o.set.Name), r.now()
 	asked := r.asked(o)
 	room := func(p place) int { return failed.room(p, now, o.actions.create, asked[p.key()]) }
-	o.sites = choose(from, taken, o.actions.create, room)
+	o.sites = choose(from, o.census.occupied(), o.actions.create, room)
 	if pause := failed.pause(now); len(o.sites) < o.actions.create && pause > 0 {
 		o.wait = pause
 	}
