@@ -63,7 +63,7 @@ SUM = $(GO) run ./hack/testsum -skips hack/skips $(if $(REPORT),-report '$(REPOR
 # hack/ci does not: a package that begins late must have this time before the end of its step, and of the gate. Targets
 # that take as long as they are told to have hours, and as steps of hack/ci a TIMEOUT below the limit of the step.
 PATIENCE = 15m
-race: PATIENCE = 30m
+race: PATIENCE = 50m
 race-core: PATIENCE = 12m
 # The linter vets, and in vetting go test would read all imports once more.
 GOTEST = $(SUM) $(GO) test -json -vet=off -timeout $(PATIENCE) $(TESTFLAGS)

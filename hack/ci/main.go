@@ -14,8 +14,8 @@ import (
 // The time limit of each form as a whole. A run that is ended from outside would show no table.
 const (
 	mostOfGate = 40 * time.Minute // Without fetch. From nothing it takes 30 on two idle cores, a half of it compiling.
-	// Nothing runs beside the first ten. With caches it takes 60 to 80. From nothing the steps compile beside each other:
-	// race alone has taken 53 then, and vm was not at its end after 77.
+	// With caches it takes 60 to 80. From nothing, programs and race compile for most of an hour, and vm ends later than
+	// both.
 	mostOfLong = 150 * time.Minute
 )
 
