@@ -2,6 +2,7 @@ package ebs_test
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,6 +134,45 @@ func changeUnderWayEndsTheCall(t *testing.T) {
 	throughput := int64(400)
 	if err := d.f.Modify.Modify(within(t, time.Hour), v.Handle, &ebs.Mutable{Throughput: &throughput}); err != nil {
 		t.Errorf("later: %v", err)
+	}
+}
+
+// TestPanicLeavesNoChange makes a request panic while another caller waits for it with a wish of its own. That wish is
+// not in the way of later ones.
+func TestPanicLeavesNoChange(t *testing.T) { synctest.Test(t, panicLeavesNoChange) }
+
+func panicLeavesNoChange(t *testing.T) {
+	w := region.New(t, region.Quick(), 0)
+	var broken atomic.Bool
+	d := open(t, w, func(c *ebs.Config) {
+		c.AWS.HTTPClient = before{c.AWS.HTTPClient, "ModifyVolume", func() {
+			if broken.Load() {
+				<-time.After(time.Second)
+				panic("boom")
+			}
+		}}
+	})
+	v := d.make("one")
+	broken.Store(true)
+	modify := func(throughput int64) error {
+		return d.f.Modify.Modify(within(t, time.Minute), v.Handle, &ebs.Mutable{Throughput: &throughput})
+	}
+	var group sync.WaitGroup
+	for i := range int64(2) {
+		group.Go(func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic is passed on")
+				}
+			}()
+			<-time.After(time.Duration(i) * time.Second / 2) // The second one comes while the request is sent.
+			_ = modify(300 + 100*i)
+		})
+	}
+	group.Wait()
+	broken.Store(false)
+	if err := modify(500); err != nil {
+		t.Errorf("after it: %v", err)
 	}
 }
 

@@ -116,11 +116,11 @@ func (b *backend) modify(ctx context.Context, id string, want change) (types.Vol
 		return types.Volume{}, backends.Errorf(backends.Busy,
 			"another modification is about to begin that contradicts this one: ask again")
 	}
+	defer b.drop(id, joined) // even after a panic
 	made, err := b.modifying.Do(ctx, flight.Op{Key: id, What: "modifying volume " + id, Join: true},
 		func(ctx context.Context) (outcome, error) {
 			return b.change(ctx, id)
 		})
-	b.drop(id, joined)
 	switch {
 	case err == nil && want.met(made.volume), backends.Is(err, backends.Busy), backends.Is(err, backends.Unavailable):
 		return made.volume, err
